@@ -48,17 +48,6 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
 /// Throws where the file has a tensor that is no parameter.
 void require_used(const Safetensors& file, const nn::Parameters& parameters);
 AnyModelOptions options_from(const Metadata& metadata);
-/// Loads a file; what `read` throws then begins with its path.
-template <class Read>
-auto with_path(const std::filesystem::path& path, Read read) {
-  const Safetensors file = load_safetensors(path);
-  try {
-    return read(file);
-  } catch (const Error& error) {
-    throw Error(path.string() + ": " + error.what());
-  }
-}
-
 }  // namespace detail
 
 /// Adds all entries and parameters to a file, which may have those of a training, too. A model is
@@ -84,33 +73,41 @@ void save(const std::filesystem::path& path, const M& model, const nn::Parameter
   save_safetensors(path, file);
 }
 
-/// Reads the file of any model that has a name, or that of an M. `rewriter` reads those of
-/// tokenizers. Throws an Error that begins with the path: where an entry is missing or not
-/// understood, and for another model's file.
+/// The model of a file: of any that has a name, or an M. `rewriter` reads those of tokenizers. Throws
+/// where an entry is missing or not understood, and for another model's file.
+template <class M = AnyModel>
+LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& rewriter = {}) {
+  constexpr bool any = std::is_same_v<M, AnyModel>;
+  const char* name = "";
+  if constexpr (!any) name = M::name;
+  Codecs codecs = detail::codecs_of(file, name, rewriter);
+  const Vocabularies sizes{codecs.source.vocabulary.size(), codecs.target.vocabulary.size()};
+  auto parameters = std::make_unique<nn::Parameters>(file);
+  const auto made = [&]() -> M {
+    if constexpr (any) {
+      return {*parameters, detail::options_from(file.metadata), sizes};
+    } else {
+      auto options = typename M::Options();
+      set_from(options_of(options), file.metadata);
+      options.source_vocabulary = sizes.source, options.target_vocabulary = sizes.target;
+      return {*parameters, options};
+    }
+  };
+  M model = made();
+  detail::require_used(file, *parameters);
+  return {std::move(parameters), std::move(model), std::move(codecs), file.metadata, file.checksum};
+}
+
+/// The same of a file by its path, with which errors begin.
 template <class M = AnyModel>
 LoadedModel<M> load(const std::filesystem::path& path,
                     const text::RewriterFromJson& rewriter = {}) {
-  return detail::with_path(path, [&](const Safetensors& file) {
-    auto parameters = std::make_unique<nn::Parameters>(file);
-    const auto made = [&](M model, Codecs codecs) {
-      detail::require_used(file, *parameters);
-      return LoadedModel<M>{std::move(parameters), std::move(model), std::move(codecs),
-                            file.metadata, file.checksum};
-    };
-    if constexpr (std::is_same_v<M, AnyModel>) {
-      Codecs codecs = detail::codecs_of(file, "", rewriter);
-      const Vocabularies sizes{codecs.source.vocabulary.size(), codecs.target.vocabulary.size()};
-      return made(AnyModel(*parameters, detail::options_from(file.metadata), sizes),
-                  std::move(codecs));
-    } else {
-      Codecs codecs = detail::codecs_of(file, M::name, rewriter);
-      auto options = typename M::Options();
-      set_from(options_of(options), file.metadata);
-      options.source_vocabulary = codecs.source.vocabulary.size();
-      options.target_vocabulary = codecs.target.vocabulary.size();
-      return made(M(*parameters, options), std::move(codecs));
-    }
-  });
+  const Safetensors file = load_safetensors(path);
+  try {
+    return load_from<M>(file, rewriter);
+  } catch (const Error& error) {
+    throw Error(path.string() + ": " + error.what());
+  }
 }
 
 }  // namespace attune::models

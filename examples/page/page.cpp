@@ -8,10 +8,15 @@
 #include <emscripten.h>
 #include <nlohmann/json.hpp>
 
-#include "long_sentences/task.hpp"
 #define main dates_main
 #include "../dates.cpp"
 #undef main
+// What it includes is included above: only its own names are in the namespace.
+namespace long_sentences {
+#define main long_sentences_main
+#include "../long_sentences.cpp"
+#undef main
+}  // namespace long_sentences
 
 namespace {
 
@@ -46,15 +51,43 @@ class Watched : public nn::Score {
   std::shared_ptr<Watch> watch_;
 };
 
-struct Learner {
-  explicit Learner(const models::Seq2SeqOptions& o) : model(parameters, o, attention(o)) {}
+/// Sets those of the choices that the options have.
+template <class Options>
+Options chosen(Options options, const Json& choices) {
+  const models::OptionList list = models::options_of(options);
+  for (const auto& [name, value] : choices.items())
+    if (const models::Option* one = models::find(list, name)) one->set(value);
+  return options;
+}
 
-  std::optional<nn::Attention> attention(const models::Seq2SeqOptions& o) {
-    if (!models::attends(o)) return {};
+struct Learner {
+  Learner(const models::Vocabularies& sizes, const Json& choices)
+      : model(choices.value("model", "") == "encoder-decoder" ? last_state(sizes, choices)
+                                                              : attending(sizes, choices)) {}
+
+  models::AnyModel attending(const models::Vocabularies& sizes, const Json& choices) {
+    const auto o = chosen(models::BahdanauOptions{.source_vocabulary = sizes.source,
+                                                  .target_vocabulary = sizes.target,
+                                                  .embedding = 32,
+                                                  .hidden = 64,
+                                                  .readout = 64,
+                                                  .score = {.attention = 64, .longest = 40},
+                                                  .attention = {.half_width = 3}},
+                          choices);
     const nn::Scope scope = nn::Scope(parameters) / "attention";
-    auto score = nn::make_score(scope, o.hidden, 2 * models::encoder_hidden(o), o.score);
-    return nn::Attention(std::make_shared<Watched>(scope, score, watch), scope, o.hidden,
-                         o.attention);
+    auto score = nn::make_score(scope, o.hidden, models::encoder_options(o).sizes().h, o.score);
+    const nn::Attention attention(std::make_shared<Watched>(scope, score, watch), scope, o.hidden,
+                                  o.attention);
+    return models::AnyModel(models::Bahdanau(parameters, o, attention));
+  }
+  models::AnyModel last_state(const models::Vocabularies& sizes, const Json& choices) {
+    const auto o = chosen(models::EncoderDecoderOptions{.source_vocabulary = sizes.source,
+                                                        .target_vocabulary = sizes.target,
+                                                        .embedding = 32,
+                                                        .hidden = 64,
+                                                        .readout = 64},
+                          choices);
+    return models::AnyModel(models::EncoderDecoder(parameters, o));
   }
 
   double update(const text::Batch& batch, double rate) {
@@ -68,29 +101,18 @@ struct Learner {
 
   nn::Parameters parameters{/*seed=*/1};
   std::shared_ptr<Watch> watch = std::make_shared<Watch>();
-  models::Seq2Seq model;
+  models::AnyModel model;
   nn::Adam adam{parameters};
 };
 
 /// Models that learn from the same batches.
 struct Lesson {
-  Lesson(Index source_vocabulary, Index target_vocabulary, const Json& request)
+  Lesson(const models::Vocabularies& sizes, const Json& request)
       : schedule{.rate = request["rate"],
                  .last = 1e-4,
                  .steps = request["updates"],
                  .after = request["updates"].get<Index>() / 2} {
-    for (const Json& choices : request["models"]) {
-      models::Seq2SeqOptions o{.source_vocabulary = source_vocabulary,
-                               .target_vocabulary = target_vocabulary,
-                               .embedding = 32,
-                               .hidden = 64,
-                               .score = {.attention = 64, .longest = 40},
-                               .attention = {.half_width = 3},
-                               .readout = 64};
-      for (const auto& [name, value] : choices.items())
-        models::set_field(models::seq2seq_fields(), o, name, value);
-      learners.emplace_back(o);
-    }
+    for (const Json& choices : request["models"]) learners.emplace_back(sizes, choices);
   }
   virtual ~Lesson() = default;
   virtual std::vector<text::Pair> draw() = 0;
@@ -105,7 +127,7 @@ struct Lesson {
 
 struct DatesLesson : Task, Lesson {
   explicit DatesLesson(const Json& request)
-      : Lesson(source.vocabulary.size(), target.vocabulary.size(), request), held_out(500) {
+      : Lesson({source.vocabulary.size(), target.vocabulary.size()}, request), held_out(500) {
     Random held_out_dates(/*seed=*/2);
     for (Example& example : held_out) example = ::draw(held_out_dates, true);
   }
@@ -125,7 +147,7 @@ struct SentencesLesson : long_sentences::Task, Lesson {
   static constexpr Index longest = 20;
 
   explicit SentencesLesson(const Json& request)
-      : Task(40, /*seed=*/1), Lesson(vocabularies().source, vocabularies().target, request) {}
+      : Task(40, /*seed=*/1), Lesson(vocabularies(), request) {}
   std::vector<text::Pair> draw() override {
     const double u = random.uniform();  // short ones are frequent, as in examples/long_sentences
     return pairs(1 + static_cast<Index>(longest * u * u), 16, random);
@@ -143,26 +165,9 @@ struct SentencesLesson : long_sentences::Task, Lesson {
   }
 };
 
-/// What `attune train` has made.
-struct Checkpoint {
-  explicit Checkpoint(std::span<const std::byte> bytes) : file(load_safetensors(bytes)) {}
-
-  text::Codec codec(const std::string& side) const {
-    return {text::tokenizer_from_json(nn::load_text(file.metadata, side + "_tokenizer")),
-            text::vocabulary_from_json(nn::load_text(file.metadata, side + "_vocabulary"))};
-  }
-
-  Safetensors file;
-  text::Codec source = codec("source"), target = codec("target");
-  nn::Parameters parameters{file};
-  models::AnyModel model{parameters,
-                         models::model_options_from(file.metadata),
-                         {source.vocabulary.size(), target.vocabulary.size()}};
-};
-
 std::unique_ptr<DatesLesson> dates;
 std::unique_ptr<SentencesLesson> sentences;
-std::unique_ptr<Checkpoint> checkpoint;
+std::unique_ptr<models::LoadedModel<>> checkpoint;  // of `attune train`
 
 Lesson& lesson_of(const Json& request) {
   if (request["lesson"] == "dates") return *dates;
@@ -244,7 +249,8 @@ const char* answer(const char* request, Make make) {
 
 extern "C" {
 
-/// {lesson, updates, rate, models: [options of models::Seq2Seq]}: new models, -> their sizes.
+/// {lesson, updates, rate, models: [options of Bahdanau, or of the model "encoder-decoder"]}: new
+/// models, -> their sizes.
 EMSCRIPTEN_KEEPALIVE const char* begin(const char* request) {
   return answer(request, [](const Json& asked) {
     if (asked["lesson"] == "dates") dates = std::make_unique<DatesLesson>(asked);
@@ -287,14 +293,14 @@ EMSCRIPTEN_KEEPALIVE const char* look(const char* request) {
   return answer(request, [](const Json& asked) {
     const std::string line = asked["line"];
     if (asked["lesson"] == "checkpoint") {
-      const auto& [file, source, target, parameters, model] = *checkpoint;
+      const auto& [parameters, model, codecs, metadata, checksum] = *checkpoint;
       Index longest = 100;  // as in attune predict
-      if (file.metadata.contains("longest-target")) {
-        longest = nn::load_count(file.metadata, "longest-target");
+      if (metadata.contains("longest-target")) {
+        longest = nn::load_count(metadata, "longest-target");
         longest += std::min(longest, Index{50}) + 5;
       }
       Watch none;
-      return look_at(source, target, model, none, line, longest);
+      return look_at(codecs.source, codecs.target, model, none, line, longest);
     }
     const Learner& learner = dates->learners.at(asked["model"]);
     const struct Looking {
@@ -313,9 +319,9 @@ EMSCRIPTEN_KEEPALIVE const char* open_checkpoint(const char* request) {
   return answer(request, [](const Json& asked) {
     const auto bytes = reinterpret_cast<std::byte*>(asked["place"].get<std::uintptr_t>());
     const std::unique_ptr<std::byte, decltype(&std::free)> owner(bytes, std::free);
-    checkpoint = std::make_unique<Checkpoint>(
-        std::span<const std::byte>(bytes, asked["size"].get<std::size_t>()));
-    return Json{{"parameters", checkpoint->parameters.count()}};
+    checkpoint = std::make_unique<models::LoadedModel<>>(models::load_from<>(
+        load_safetensors(std::span<const std::byte>(bytes, asked["size"].get<std::size_t>()))));
+    return Json{{"parameters", checkpoint->parameters->count()}};
   });
 }
 

@@ -182,7 +182,7 @@ const lessons = {
     for (const place of ['#maps', '#written']) $(place).replaceChildren();
   }),
   sentences: lesson('sentences', () => [
-    {title: 'with attention', options: {score: 'additive'}}, {title: 'without attention', options: {attend: 'last-state'}}
+    {title: 'with attention', options: {score: 'additive'}}, {title: 'without attention', options: {model: 'encoder-decoder'}}
   ], drawSentences, () => {}),
 };
 
@@ -194,7 +194,7 @@ for (const name of ['Model', 'Second model']) {
 }
 const second = $('#models').lastElementChild;
 second.hidden = true;
-$('[value="attend=last-state"]', second).selected = true;
+$('[value="model=encoder-decoder"]', second).selected = true;
 $('#beside').onchange = () => {
   second.hidden = !$('#beside').checked;
   lessons.dates.begin();

@@ -10,13 +10,13 @@
 set -eu
 
 packages="g++ meson ninja-build pkg-config libopenblas0-pthread libfmt-dev libhwy-dev nlohmann-json3-dev
-          libicu-dev libxxhash-dev libsentencepiece-dev libcli11-dev"
+          libicu-dev libxxhash-dev libsentencepiece-dev"
 case ${1-} in
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
   page) packages="$packages emscripten node-acorn" ;;
   page-tests) packages="$packages chromium python3" ;;
   tests) packages="$packages libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin
-         python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev
+         python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev libcli11-dev
          libopenblas0-serial" ;;
 esac
 

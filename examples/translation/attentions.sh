@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains one translator without attention and six with one kind each, and prints their worth on the
-# validation text. Beside attention they are alike: a bidirectional GRU, a GRU, and multi30k.conf.
+# Trains one translator without attention and three with it, and prints their BLEU on the validation text. They share
+# sizes, subwords, dropout and learning rate; each attends where its paper says.
 #   examples/translation/attentions.sh DATA de|fr [EPOCHS [OPTION OF TRAIN ...]]
 # DATA has the dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
 set -eu
@@ -11,33 +11,28 @@ fi
 data=$1 language=$2 epochs=${3-12}
 shift 2
 if [ $# -gt 0 ]; then shift; fi
-recipes=$(dirname "$0")
-attune=$recipes/../../build/examples/attune
+attune=$(dirname "$0")/../../build/examples/attune
 source=$data/val.lc.norm.tok.en target=$data/val.lc.norm.tok.$language
 out=attentions-en-$language
 
-train() {  # NAME OPTION ...; later ones win
-  name=$1
+train() {  # MODEL OPTION ...; later ones win
+  model=$1
   shift
-  echo "== $name"
-  "$attune" train --config "$recipes/multi30k.conf" --epochs "$epochs" --out "$out/$name" --resume \
-    --encoder-layers 1 --decoder-layers 1 --encoder-cell gru --decoder-cell gru --reading bidirectional \
+  echo "== $model"
+  "$attune" train --model "$model" --epochs "$epochs" --out "$out/$model" --resume --tokens bpe --pieces 10000 \
+    --joint yes --tied all --cell gru --embedding-dropout 0.3 --readout-dropout 0.5 --average 0.999 --rate 0.001 \
+    --halve 2 --validate-every 500 --bleu none --beam 4 \
     --train "$data/train.lc.norm.tok.en" --train-target "$data/train.lc.norm.tok.$language" \
     --valid "$source" --valid-target "$target" "$@"
 }
 
-before="--start bridge --readout-kind maxout"
-after="--attend after --start mean --readout-kind attentional --input-feeding yes"
-train none $before --attend last-state "$@"
-train additive $before --attend before "$@"
-train dot $after --score dot "$@"
-train general $after --score general "$@"
-train general-unfed $after --score general --input-feeding no "$@"
-train concat $after --score concat "$@"
-train local-p $after --score general --window local-p "$@"
+train encoder-decoder "$@"
+train bahdanau --annotation-dropout 0.5 "$@"
+train nematus --annotation-dropout 0.5 "$@"
+train luong --annotation-dropout 0.5 --encoder-layers 1 --decoder-layers 1 --reading bidirectional "$@"
 
 set --
-for name in none additive dot general general-unfed concat local-p; do
-  set -- "$@" --model "$out/$name"
+for model in encoder-decoder bahdanau nematus luong; do
+  set -- "$@" --model "$out/$model"
 done
 "$attune" compare "$source" "$target" "$@"

@@ -53,18 +53,17 @@ void Fingerprint::add_bytes(std::span<const std::byte> bytes) {
   value_ = XXH3_64bits_withSeed(bytes.data(), bytes.size(), value_);
 }
 
-Run::Run(const pairs::TrainOptions& options, RunSettings settings, RunDirectory& files,
+Run::Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
          nn::Parameters& parameters, std::function<void(Safetensors&)> model,
          std::vector<Saved> progress)
     : options_(options),
-      settings_(std::move(settings)),
+      data_(std::move(data)),
       files_(files),
       parameters_(parameters),
       model_(std::move(model)),
       progress_(std::move(progress)),
       precision_(available(options.precision)),
-      exceptions_(std::uncaught_exceptions()),
-      pending_(settings_.starts_with_validation) {
+      exceptions_(std::uncaught_exceptions()) {
   if (options.average > 0) average_.emplace(parameters, options.average);
   for (const auto& [name, value] : checkpoint().metadata)  // the name of a file may be any bytes
     if (text::find_bad_byte(value))
@@ -73,7 +72,7 @@ Run::Run(const pairs::TrainOptions& options, RunSettings settings, RunDirectory&
   catch_signals();
   files_.resumes() ? resume() : files_.keep_previous();
   if (is_first_worker()) log_.emplace(files_.log().string(), files_.resumes());
-  if (!settings_.data.empty()) say("{}\n", settings_.data);
+  say("{}\n", data_.text);
   const int n = workers().count();
   say("{} parameters, {}{} thread{}\n", parameters_.count(),
       n > 1 ? fmt::format("{} workers of ", n) : "", threads(), threads() == 1 ? "" : "s");
@@ -111,7 +110,7 @@ void Run::check_equal_workers() const {
   for (const Saved& one : progress_) one.save(file);
   file.metadata["seconds"] = "";
   Texts own;  // data first: vocabularies that follow from them are long
-  for (const auto& [name, input] : settings_.inputs)
+  for (const auto& [name, input] : data_.inputs)
     own.push_back(fmt::format("{} = {} of {}", name, input.fingerprint.text(), input.from));
   for (const auto& [name, entry] : file.metadata) own.push_back(name + " = " + entry);
   const Texts first = each_makes([&] { return is_first_worker() ? own : Texts(); });
@@ -169,28 +168,28 @@ nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, In
   const InPrecision products(precision_);
   return workers().backward(parameters_, shares, [&](Index shard) {
     const std::string stream = fmt::format("dropout {}", step_);
-    Random dropout(settings_.seed, shards == 1 ? stream : fmt::format("{} {}", stream, shard));
+    Random dropout(options_.seed, shards == 1 ? stream : fmt::format("{} {}", stream, shard));
     const nn::Training training(dropout);
     return loss(begin(shard), begin(shard + 1));
   });
 }
 
-void Run::update(nn::Adam& adam, nn::Workers::Sum sum, const Step& step) {
+void Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens) {
   auto& [loss, gradients] = sum;
   const auto [usable, message] = watch_.observe(loss, parameters_, gradients);
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
-  last_ = step;
+  rate_ = rate;
   if (usable) {
     nn::clip_by_global_norm(gradients, options_.clip);
-    adam.set_rate(step.rate);
+    adam.set_rate(rate);
     adam.step(gradients);
     if (average_) average_->update();
-    loss_sum_ += loss * step.weight, loss_weights_ += step.weight;
+    loss_sum_ += loss * tokens, loss_weights_ += tokens;
   }
   ++step_;
   validated_ = false, unsaved_ = true, line_.clear();
   // Here, for the time of a validation does not count.
-  size_ += step.size, per_second_ = size_ / std::max(1e-9, seconds_since(logged_));
+  tokens_ += tokens, per_second_ = tokens_ / std::max(1e-9, seconds_since(logged_));
   if (watch_.skipped_in_a_row() >= options_.max_skipped) {
     save_last();  // skipped updates have changed no weight
     fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
@@ -200,7 +199,7 @@ void Run::update(nn::Adam& adam, nn::Workers::Sum sum, const Step& step) {
 }
 
 void Run::show(bool line) {
-  const std::string text = fmt::format("{:5.0f} {}/s  loss {:.4f}{}{}", per_second_, settings_.unit,
+  const std::string text = fmt::format("{:5.0f} tokens/s  loss {:.4f}{}{}", per_second_,
                                        mean_loss(), status_.empty() ? "" : "  ", status_);
   shown_->show(step_, text, line,
                options_.minutes > 0 ? TimeLimit{seconds(), 60 * options_.minutes} : TimeLimit{});
@@ -236,25 +235,26 @@ void Run::save_best(std::string result) {
 void Run::save(report::LogFields measures, std::string status) {
   status_ = std::move(status);
   validated_ = true, pending_ = false;
-  write_log(measures, step_ > 0);
-  if (step_ > 0) show(true);
+  write_log(measures, true);
+  show(true);
 }
 
 void Run::write_log(const report::LogFields& measures, bool saves) {
   shown_loss_ = mean_loss();
   report::LogFields fields{{"step", step_}};
+  if (data_.epoch) fields.emplace_back("epoch", data_.epoch());
   const auto append = [&](const report::LogFields& more) {
     fields.insert(fields.end(), more.begin(), more.end());
   };
-  if (settings_.place) append(settings_.place());
-  if (step_ > 0) append({{"loss", shown_loss_}, {"rate", last_.rate}});
-  append({{settings_.unit + "_per_s", std::round(per_second_)},
+  append({{"loss", shown_loss_},
+          {"rate", rate_},
+          {"tokens_per_s", std::round(per_second_)},
           {"seconds", std::round(10 * seconds()) / 10},
           {"skipped", watch_.skipped()}});
   append(memory_fields());
   append(measures);
   line_ = report::log_line(fields);
-  loss_sum_ = loss_weights_ = size_ = 0;
+  loss_sum_ = loss_weights_ = tokens_ = 0;
   if (saves) save_last();
   if (log_) log_->write(fields);
   logged_ = Clock::now();
@@ -277,7 +277,7 @@ Safetensors Run::checkpoint() const {
   file.metadata["seconds"] = fmt::format("{}", seconds());
   file.metadata["attune_version"] = ATTUNE_VERSION;
   file.metadata["products"] = products_of_run();
-  for (const auto& [name, input] : settings_.inputs) file.metadata[name] = input.fingerprint.text();
+  for (const auto& [name, input] : data_.inputs) file.metadata[name] = input.fingerprint.text();
   return file;
 }
 
@@ -291,7 +291,7 @@ void Run::save_last() {
                                       {"loss_sum", loss_sum_},
                                       {"loss_weights", loss_weights_},
                                       {"shown_loss", shown_loss_},
-                                      {"rate_before", last_.rate}})
+                                      {"rate_before", rate_}})
       file.metadata[name] = fmt::format("{}", value);
     file.metadata["log_line"] = line_;
     file.metadata["best_result"] = best_;
@@ -306,7 +306,7 @@ void Run::save_last() {
 void Run::resume() {
   const Safetensors file = load_safetensors(files_.last());
   reading(files_.last(), [&] {
-    for (const auto& [name, input] : settings_.inputs)
+    for (const auto& [name, input] : data_.inputs)
       if (nn::load_text(file.metadata, name) != input.fingerprint.text())
         fail("checkpoint", fmt::format("{} differs: it was trained on other data than that of {}",
                                        name, input.from));
@@ -323,7 +323,7 @@ void Run::resume() {
     loss_sum_ = load("loss_sum", -inf, inf);
     loss_weights_ = load("loss_weights", 0, inf);
     shown_loss_ = load("shown_loss", -inf, inf);
-    last_.rate = load("rate_before", 0, inf);
+    rate_ = load("rate_before", 0, inf);
     line_ = nn::load_text(file.metadata, "log_line");
     best_ = nn::load_text(file.metadata, "best_result");
     status_ = nn::load_text(file.metadata, "status");
@@ -334,23 +334,20 @@ void Run::resume() {
     complain("the products were made by {} until now: results will differ in their last bits\n",
              products_before_);
   }
-  pending_ = !validated_ && (step_ > 0 ? step_ % options_.validate_every == 0 : pending_);
+  pending_ = !validated_ && step_ > 0 && step_ % options_.validate_every == 0;
 }
 
-int Run::finish(const std::string& try_it) {
+int Run::finish() {
   shown_.reset();
   const bool stopped = stop_ && end_.empty();
   const std::string end = stopped ? "stopped" : end_.empty() ? "no longer better" : end_;
   say("{} after {} steps, {}: {}\n{}\nproducts: {}\n", end, step_, duration(seconds()),
       best_.empty() ? "before a validation" : best_,
       (best_.empty() ? files_.last() : files_.best()).string(), products_of_run());
-  if (stopped) return interrupted_status();
-  if (!try_it.empty()) say("Try it: {}\n", try_it);
-  return 0;
+  return stopped ? interrupted_status() : 0;
 }
 
 bool Best::improves(const Run& run, std::vector<double> values) {
-  if (run.step() == 0) return false;
   for (double& value : values)
     if (!std::isfinite(value)) value = std::numeric_limits<double>::lowest();
   const bool counts = values_.empty() || !run.diverges(), better = values > values_,

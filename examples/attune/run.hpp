@@ -57,25 +57,15 @@ struct Input {
   Fingerprint fingerprint;
 };
 
-struct RunSettings {
-  std::uint64_t seed = 1;                         // of dropout
-  std::string unit = "examples";                  // of the speed: "words" logs words_per_s
-  std::string data = {};                          // printed at the start
-  std::map<std::string, Input> inputs = {};       // by the name of their entry in checkpoints
-  bool starts_with_validation = false;            // the log then has the measures of step 0
-  std::function<report::LogFields()> place = {};  // of a line of the log: its epoch, for example
-};
-
-/// What an update learns from.
-struct Step {
-  double rate;        // of the optimiser
-  double size;        // in units of RunSettings
-  double weight = 1;  // of this loss in the mean that is logged
+/// What a run is told of its data.
+struct RunData {
+  std::string text = {};                     // printed at the start
+  std::map<std::string, Input> inputs = {};  // by the name of their entry in checkpoints
+  std::function<Index()> epoch = {};         // of a line of the log
 };
 
 /// The state around a training loop, which calls goes_on, then, where it trains, backward and
-/// update; validate and, where there is a result, save_best and save; finish. That of forecast is a
-/// short one. Data and model are made after the RunDirectory, which locks the files, and before the
+/// update; validate and, where there is a result, save_best and save; finish. Data and model are made after the RunDirectory, which locks the files, and before the
 /// Run, which saves them when an exception leaves the loop.
 ///
 /// A run that is killed at any moment and resumed makes the same weights, checkpoints and log, bit
@@ -87,7 +77,7 @@ class Run {
   /// what best.safetensors has: the parameters, and the metadata that loading needs;
   /// last.safetensors has `progress`, too. Throws where several workers differ in any of it, or
   /// have read other data, and where the checkpoint to resume was trained on other data.
-  Run(const pairs::TrainOptions& options, RunSettings settings, RunDirectory& files,
+  Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
       nn::Parameters& parameters, std::function<void(Safetensors&)> model,
       std::vector<Saved> progress);
   Run(const Run&) = delete;
@@ -99,7 +89,7 @@ class Run {
   /// False when `total` steps are made, when --minutes have passed (both after a last validation),
   /// or, once all is saved, after a signal.
   bool goes_on(Index total);
-  /// False where a validation is pending: a run was stopped before it, or starts with one.
+  /// False where a validation is pending: a run was stopped before it.
   bool trains() const { return !pending_; }
 
   /// Σ shares[s] · loss(s) over the shards of `examples` examples, and its gradients, by all
@@ -108,10 +98,10 @@ class Run {
   /// from a stream of (seed, step, shard).
   nn::Workers::Sum backward(Index examples, const std::function<Var(Index, Index)>& loss,
                             const std::function<double(Index)>& weight = {});
-  /// Clips the gradients, updates weights and moving average, counts. Skips the update where loss or
-  /// gradients are NaN or infinite, which a line says. Throws, once all is saved, when --max-skipped
-  /// updates in a row were skipped.
-  void update(nn::Adam& adam, nn::Workers::Sum sum, const Step& step);
+  /// Clips the gradients, updates weights and moving average, counts: an update at this rate, from
+  /// so many target tokens. Skips the update where loss or gradients are NaN or infinite, which a
+  /// line says. Throws, once all is saved, when --max-skipped updates in a row were skipped.
+  void update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens);
 
   /// `measure()` with the averaged weights, where there is an average; nothing where no validation
   /// is due, or a signal interrupts it.
@@ -127,9 +117,8 @@ class Run {
   /// `status` from then on.
   void save(report::LogFields measures, std::string status);
 
-  /// Prints how the run ended, and "Try it: ..." after a run that was not interrupted. The exit
-  /// status: 0, or 128 + the number of the signal.
-  int finish(const std::string& try_it = {});
+  /// Prints how the run ended. The exit status: 0, or 128 + the number of the signal.
+  int finish();
 
   Index step() const { return step_; }
   double seconds() const;
@@ -149,7 +138,7 @@ class Run {
   double mean_loss() const;
 
   const pairs::TrainOptions& options_;
-  const RunSettings settings_;
+  const RunData data_;
   RunDirectory& files_;
   nn::Parameters& parameters_;
   const std::function<void(Safetensors&)> model_;
@@ -161,15 +150,15 @@ class Run {
   std::optional<report::LogWriter> log_;
   std::optional<Progress> shown_;
   Index step_ = 0, total_ = 0;
-  Step last_{};
   bool pending_ = false;    // a validation of this step
   bool validated_ = false;  // at this step
   bool unsaved_ = false;    // the step
   bool saving_ = false;     // or failed to
   std::string line_;        // of the log, for this step
   std::string best_, status_, end_;
+  double rate_ = 0;  // of the last update
   double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
-  double seconds_before_ = 0, size_ = 0, per_second_ = 0;
+  double seconds_before_ = 0, tokens_ = 0, per_second_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;
   double agreed_seconds_ = 0;    // of several workers
   bool stop_ = false;            // one of them was interrupted

@@ -126,15 +126,12 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const std::string data =
       fmt::format("{} pairs to train on, {} to validate on\nsource: {}; target: {}", pairs.size(),
                   valid.size(), kinds_of(model.source()), kinds_of(model.target()));
-  const auto place = [&] { return report::LogFields{{"epoch", epochs.epoch()}}; };
   const std::string from = o.alignments.empty() ? "" : ", " + o.alignments;
   Run run(o,
-          {.seed = o.seed,
-           .unit = "tokens",
-           .data = data,
+          {.text = data,
            .inputs = {{"training_data", {o.train_files().name() + from, pairs.fingerprint()}},
                       {"validation_data", {valid.name, valid.fingerprint()}}},
-           .place = place},
+           .epoch = [&] { return epochs.epoch(); }},
           files, model.parameters(), save_model, {adam, epochs, of_plateau(plateau, o.rate), best});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
@@ -155,7 +152,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       const double rate = schedule(run.step()) * plateau.rate() / o.rate;
       double size = 0;
       for (const std::uint32_t pair : chosen) size += pairs.target_tokens(pair);
-      run.update(adam, std::move(sum), {.rate = rate, .size = size, .weight = size});
+      run.update(adam, std::move(sum), rate, size);
     }
     const auto result = run.validate([&] {
       return evaluate({&model, 1}, valid, search, {.tokens = o.bleu});

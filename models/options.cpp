@@ -77,18 +77,30 @@ Option option(std::string name, std::string help, std::vector<Index>& values, In
   return option;
 }
 
-Option choice(std::string name, std::string help, bool& value) {
-  return choice<bool>(std::move(name), std::move(help), value, {{"no", false}, {"yes", true}});
+Option detail::choice(std::string name, std::string help, std::vector<std::string> names,
+                      std::function<std::size_t()> get, std::function<void(std::size_t)> set) {
+  for (std::string& one : names) std::ranges::replace(one, '_', '-');
+  Option option{.name = std::move(name), .help = std::move(help), .type = "NAME"};
+  option.choices = std::move(names);
+  option.get = [get, choices = option.choices] { return choices.at(get()); };
+  option.set = [set, name = option.name, choices = option.choices](std::string text) {
+    std::ranges::replace(text, '_', '-');
+    const auto at = std::ranges::find(choices, text);
+    if (at == choices.end())
+      fail(name, fmt::format("{} is not one of {}", in_quotes(text), fmt::join(choices, ", ")));
+    set(static_cast<std::size_t>(at - choices.begin()));
+  };
+  return option;
 }
 
-Option flag(std::string name, std::string help, bool& value, bool given) {
-  Option option =
-      choice<bool>(std::move(name), std::move(help), value, {{"no", !given}, {"yes", given}});
+Option flag(std::string name, std::string help, bool& value) {
+  Option option = choice(std::move(name), std::move(help), value);
   option.is_flag = true;
   return option;
 }
 
 Option only_with(std::string needs, bool has_effect, Option option) {
+  std::ranges::replace(needs, '_', '-');
   option.needs = std::move(needs), option.has_effect = has_effect;
   return option;
 }
@@ -119,19 +131,4 @@ void set_from(const OptionList& options, const std::map<std::string, std::string
   }
 }
 
-namespace detail {
-
-std::string hyphenated(std::string text) {
-  std::ranges::replace(text, '_', '-');
-  return text;
-}
-
-std::size_t index_of(const std::string& name, const std::string& text,
-                     const std::vector<std::string>& choices) {
-  const auto at = std::ranges::find(choices, hyphenated(text));
-  if (at != choices.end()) return static_cast<std::size_t>(at - choices.begin());
-  fail(name, fmt::format("{} is not one of {}", in_quotes(text), fmt::join(choices, ", ")));
-}
-
-}  // namespace detail
 }  // namespace attune::models

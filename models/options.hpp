@@ -33,6 +33,14 @@ struct Option {
 /// beside its definition, which is all that names, ranges and help texts come from.
 using OptionList = std::vector<Option>;
 
+namespace detail {
+
+/// `names[get()]`, and set(i) for the i-th of them.
+Option choice(std::string name, std::string help, std::vector<std::string> names,
+              std::function<std::size_t()> get, std::function<void(std::size_t)> set);
+
+}  // namespace detail
+
 /// A number in [low, high] of type double, Index or std::uint64_t.
 template <class T>
 Option option(std::string name, std::string help, T& value, double low, double high);
@@ -43,14 +51,19 @@ Option option(std::string name, std::string help, std::filesystem::path& value,
 /// A list with commas between its entries: whole numbers from `low` on.
 Option option(std::string name, std::string help, std::vector<Index>& values, Index low);
 
-/// One of some values by name: of an enumeration, names, or bool.
+/// One of the values of an enumeration, whose names are given in their order; of bool, no and yes.
 template <class T>
-Option choice(std::string name, std::string help, T& value,
-              const std::vector<std::pair<const char*, T>>& named);
-/// "no" or "yes".
-Option choice(std::string name, std::string help, bool& value);
-/// The same, given without a value: it turns `value` over to `given`.
-Option flag(std::string name, std::string help, bool& value, bool given = true);
+Option choice(std::string name, std::string help, T& value, std::vector<std::string> names) {
+  return detail::choice(
+      std::move(name), std::move(help), std::move(names),
+      [&value] { return static_cast<std::size_t>(value); },
+      [&value](std::size_t i) { value = static_cast<T>(i); });
+}
+inline Option choice(std::string name, std::string help, bool& value) {
+  return choice(std::move(name), std::move(help), value, {"no", "yes"});
+}
+/// The same, given without a value: "yes".
+Option flag(std::string name, std::string help, bool& value);
 
 /// The option has an effect only where `has_effect`, which `needs` describes.
 Option only_with(std::string needs, bool has_effect, Option option);
@@ -63,35 +76,5 @@ void append(OptionList& options, OptionList part, const std::string& group = {})
 std::map<std::string, std::string> to_map(const OptionList& options);
 /// The reverse. Throws where an option is missing, or as its `set` does; ignores other entries.
 void set_from(const OptionList& options, const std::map<std::string, std::string>& map);
-
-namespace detail {
-
-/// Where `text` is in `choices`, of which both are hyphenated. Throws where it is none of them.
-std::size_t index_of(const std::string& name, const std::string& text,
-                     const std::vector<std::string>& choices);
-std::string hyphenated(std::string text);
-
-}  // namespace detail
-
-template <class T>
-Option choice(std::string name, std::string help, T& value,
-              const std::vector<std::pair<const char*, T>>& named) {
-  Option option{.name = std::move(name), .help = std::move(help), .type = "NAME"};
-  std::vector<T> values;
-  for (const auto& [text, one] : named) {
-    option.choices.push_back(detail::hyphenated(text));
-    values.push_back(one);
-  }
-  option.get = [&value, values, choices = option.choices] {
-    std::size_t at = 0;
-    while (at < values.size() && values[at] != value) ++at;
-    return at < values.size() ? choices[at] : std::string("?");
-  };
-  option.set = [&value, values, name = option.name,
-                choices = option.choices](const std::string& text) {
-    value = values[detail::index_of(name, text, choices)];
-  };
-  return option;
-}
 
 }  // namespace attune::models

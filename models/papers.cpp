@@ -11,28 +11,23 @@ namespace attune::models {
 // ---- Options
 
 Option tied_option(Tied& tied) {
-  return choice<Tied>(
-      "tied", "which tables of word vectors are the same one", tied,
-      {{"none", Tied::none}, {"target-output", Tied::target_output}, {"all", Tied::all}});
-}
-
-Option cell_option(nn::Cell& cell) {
-  std::vector<std::pair<const char*, nn::Cell>> cells;
-  for (const nn::Cell one : {nn::Cell::gru, nn::Cell::gru_reset_before, nn::Cell::lstm})
-    cells.emplace_back(nn::name_of(one), one);
-  return choice<nn::Cell>("cell", "cell of encoder and decoder", cell, cells);
+  return choice("tied", "which tables of word vectors are the same one", tied,
+                {"none", "target-output", "all"});
 }
 
 OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
-  using nn::ConcatForm, nn::Coverage, nn::Normalizer, nn::Window;
   constexpr double longest = 1 << 20;
-  std::vector<std::pair<const char*, std::string_view>> scores;
-  for (const nn::ScoreKind& kind : nn::score_kinds()) scores.emplace_back(kind.name, kind.name);
-  const auto only_for = [&](const char* kind, Option one) {
-    return only_with("score " + detail::hyphenated(kind), score.kind == kind, std::move(one));
+  std::vector<std::string> kinds;
+  for (const nn::ScoreKind& kind : nn::score_kinds()) kinds.push_back(kind.name);
+  const auto at = [kinds, &score] {
+    return static_cast<std::size_t>(std::ranges::find(kinds, score.kind) - kinds.begin());
+  };
+  const auto set = [&score](std::size_t i) { score.kind = nn::score_kinds()[i].name; };
+  const auto only_for = [&](const std::string& kind, Option one) {
+    return only_with("score " + kind, score.kind == kind, std::move(one));
   };
   return {
-      choice<std::string_view>("score", "how positions are scored", score.kind, scores),
+      detail::choice("score", "how positions are scored", kinds, at, set),
       option("attention", "size A of the scores additive, concat, multi-head and location-aware",
              score.attention, 1, largest_size),
       only_for("multi_head",
@@ -45,20 +40,16 @@ OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) 
           "location_aware",
           option("radius", "positions on each side of its own that a filter of location-aware sees",
                  score.radius, 0, longest)),
-      only_for("concat",
-               choice<ConcatForm>(
-                   "concat-form", "what the score concat does to the memory", score.concat,
-                   {{"full", ConcatForm::full}, {"identity", ConcatForm::identity}})),
-      choice<Coverage>("coverage", "whether the score uses the summed past weights", score.coverage,
-                       {{"none", Coverage::none}, {"summed", Coverage::summed}}),
-      choice<Window>("window", "which positions a step may attend to", attention.window,
-                     {{"global", Window::global},
-                      {"local-m", Window::local_monotonic},
-                      {"local-p", Window::local_predictive}}),
-      only_with("a window", attention.window != Window::global,
+      only_for("concat", choice("concat-form", "what the score concat does to the memory",
+                                score.concat, {"full", "identity"})),
+      choice("coverage", "whether the score uses the summed past weights", score.coverage,
+             {"none", "summed"}),
+      choice("window", "which positions a step may attend to", attention.window,
+             {"global", "local-m", "local-p"}),
+      only_with("a window", attention.window != nn::Window::global,
                 option("half-width", "half width D of a window", attention.half_width, 1, longest)),
-      choice<Normalizer>("normalizer", "what turns scores into weights", attention.normalizer,
-                         {{"softmax", Normalizer::softmax}, {"sparsemax", Normalizer::sparsemax}})};
+      choice("normalizer", "what turns scores into weights", attention.normalizer,
+             {"softmax", "sparsemax"})};
 }
 
 namespace {
@@ -78,11 +69,10 @@ OptionList paper_options(Options& o) {
   if constexpr (requires { o.decoder_layers; })
     layers("decoder-layers", "layers of the decoder", o.decoder_layers);
   if constexpr (requires { o.reading; })
-    all.push_back(choice<Reading>("reading", "directions in which the encoder reads", o.reading,
-                                  {{"forward", Reading::forward},
-                                   {"backward", Reading::backward},
-                                   {"bidirectional", Reading::bidirectional}}));
-  all.push_back(cell_option(o.cell));
+    all.push_back(choice("reading", "directions in which the encoder reads", o.reading,
+                         {"forward", "backward", "bidirectional"}));
+  all.push_back(
+      choice("cell", "cell of encoder and decoder", o.cell, {"lstm", "gru", "gru-reset-before"}));
   if constexpr (requires { o.score; }) append(all, options_of(o.score, o.attention));
   if constexpr (requires { o.input_feeding; })
     all.push_back(

@@ -17,7 +17,6 @@ namespace attune::models {
 enum class Tied { none, target_output, all };
 
 Option tied_option(Tied& tied);
-Option cell_option(nn::Cell& cell);
 /// Of a score and of the attention around it.
 OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention);
 

@@ -33,28 +33,27 @@ nn::Init vectors_init(const TransformerOptions& o) {
 }  // namespace
 
 OptionList options_of(TransformerOptions& o) {
-  using nn::Nonlinearity, nn::Norm;
   const auto rate = [](const char* name, const char* help, double& value, double low) {
     return option(name, help, value, low, highest_dropout);
   };
-  return {option("hidden", "size D of word vectors and states", o.layer.size, 1, largest_size),
-          option("attention-heads", "heads of every attention", o.layer.heads, 1, largest_size),
-          option("inner", "size of the feed-forward blocks", o.layer.inner, 1, largest_size),
-          option("encoder-layers", "layers of the encoder", o.encoder_layers, 1, most_layers),
-          option("decoder-layers", "layers of the decoder", o.decoder_layers, 1, most_layers),
-          choice<Nonlinearity>("nonlinearity", "of the feed-forward blocks", o.layer.nonlinearity,
-                               {{"relu", Nonlinearity::relu}, {"gelu", Nonlinearity::gelu}}),
-          choice<Norm>("norm", "whether a layer normalises before or after its parts", o.layer.norm,
-                       {{"before", Norm::before}, {"after", Norm::after}}),
-          tied_option(o.tied),
-          option("alignment-layer",
-                 "decoder layer whose attention is the alignment; 0: the last but one",
-                 o.alignment_layer, 0, most_layers),
-          rate("dropout", "rate on word vectors and on what a layer adds", o.layer.dropout, 0),
-          rate("attention-dropout", "rate on attention weights; -1: as dropout",
-               o.layer.attention_dropout, -1),
-          rate("inner-dropout", "rate within the feed-forward blocks; -1: as dropout",
-               o.layer.inner_dropout, -1)};
+  return {
+      option("hidden", "size D of word vectors and states", o.layer.size, 1, largest_size),
+      option("attention-heads", "heads of every attention", o.layer.heads, 1, largest_size),
+      option("inner", "size of the feed-forward blocks", o.layer.inner, 1, largest_size),
+      option("encoder-layers", "layers of the encoder", o.encoder_layers, 1, most_layers),
+      option("decoder-layers", "layers of the decoder", o.decoder_layers, 1, most_layers),
+      choice("nonlinearity", "of the feed-forward blocks", o.layer.nonlinearity, {"relu", "gelu"}),
+      choice("norm", "whether a layer normalises before or after its parts", o.layer.norm,
+             {"before", "after"}),
+      tied_option(o.tied),
+      option("alignment-layer",
+             "decoder layer whose attention is the alignment; 0: the last but one",
+             o.alignment_layer, 0, most_layers),
+      rate("dropout", "rate on word vectors and on what a layer adds", o.layer.dropout, 0),
+      rate("attention-dropout", "rate on attention weights; -1: as dropout",
+           o.layer.attention_dropout, -1),
+      rate("inner-dropout", "rate within the feed-forward blocks; -1: as dropout",
+           o.layer.inner_dropout, -1)};
 }
 
 TransformerWords::TransformerWords(const nn::Scope& scope, const char* name, Index vocabulary,

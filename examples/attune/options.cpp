@@ -22,15 +22,6 @@ using models::choice, models::flag, models::only_with, models::option, models::O
 
 constexpr double many = 1e9;
 
-/// A choice of an enumeration's values, which are named in their order.
-template <class Enum>
-Option choice_of(const char* name, const char* help, Enum& value,
-                 std::initializer_list<const char*> names) {
-  std::vector<std::pair<const char*, Enum>> values;
-  for (const char* one : names) values.emplace_back(one, static_cast<Enum>(values.size()));
-  return choice<Enum>(name, help, value, values);
-}
-
 /// Files that may be given several times: each is appended.
 Option paths(const char* name, const char* help, std::vector<std::filesystem::path>& to) {
   return {.name = name,
@@ -51,16 +42,13 @@ OptionList common_options(std::string& config, Index& threads) {
 }
 
 Option swap(text::Columns& columns, const std::filesystem::path& target) {
-  Option field = choice<text::Columns>(
-      "swap", "the target is the first column of a TSV", columns,
-      {{"no", text::Columns::source_first}, {"yes", text::Columns::target_first}});
+  Option field = choice("swap", "the target is the first column of a TSV", columns, {"no", "yes"});
   field.is_flag = true;
   return only_with("a TSV", target.empty(), field);
 }
 
 Option tokens(const char* name, const char* help, Tokens& value) {
-  return choice_of(name, help, value,
-                   {"auto", "words", "characters", "decomposed", "bpe", "unigram"});
+  return choice(name, help, value, {"auto", "words", "characters", "decomposed", "bpe", "unigram"});
 }
 
 OptionList data_options(TrainOptions& o) {
@@ -118,9 +106,8 @@ OptionList data_options(TrainOptions& o) {
 
 /// The model's name, and the options that the named model has.
 OptionList model_options_of(TrainOptions& o) {
-  Option name{.name = "model",
-              .help = "what to train; sizes are set to suit the data",
-              .type = "NAME"};
+  Option name{
+      .name = "model", .help = "what to train; sizes are set to suit the data", .type = "NAME"};
   for (const models::ModelKind& kind : models::model_kinds())
     name.help += fmt::format("; {}: {}", kind.name, kind.what);
   name.get = [&o] { return o.model.name; };
@@ -143,10 +130,9 @@ OptionList training_options(TrainOptions& o) {
              "pairs, taken at random, that are sorted by length before batches are cut from them",
              o.pool, 1, many),
       option("rate", "learning rate of Adam", o.rate, 1e-9, 10),
-      choice_of(
-          "schedule",
-          "of the learning rate; late-decay: constant for half of the steps, then down to 2 %",
-          o.schedule, {"constant", "late-decay", "inverse-sqrt"}),
+      choice("schedule",
+             "of the learning rate; late-decay: constant for half of the steps, then down to 2 %",
+             o.schedule, {"constant", "late-decay", "inverse-sqrt"}),
       option("warm-up", "updates in which the learning rate rises", o.warm_up, 0, many),
       option("halve", "halve the rate after this many validations without a new best; 0: never",
              o.halve, 0, many),
@@ -162,10 +148,9 @@ OptionList training_options(TrainOptions& o) {
              "end training when this many updates in a row have a loss or gradients that are not "
              "finite",
              o.max_skipped, 1, many),
-      choice<Precision>(
-          "precision",
-          "of matrix products in training: bf16 where the CPU has it (weights stay f32)",
-          o.precision, {{"f32", Precision::f32}, {"bf16", Precision::bf16}}),
+      choice("precision",
+             "of matrix products in training: bf16 where the CPU has it (weights stay f32)",
+             o.precision, {"f32", "bf16"}),
       option("shards",
              "parts of a batch whose gradients are added; at most as many workers can share them "
              "(mpirun -n WORKERS)",
@@ -177,11 +162,10 @@ OptionList validation_options(TrainOptions& o) {
       option("validate-every", "updates between validations, each of which saves a checkpoint",
              o.validate_every, 1, many),
       option("patience", "end after this many validations without a new best", o.patience, 1, many),
-      choice_of("metric",
-                "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
-                o.metric, {"auto", "exact", "bleu", "loss"}),
-      choice_of("bleu", "tokenisation for BLEU: sacreBLEU's 13a, or none: words between blanks",
-                o.bleu, {"13a", "none"}),
+      choice("metric", "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
+             o.metric, {"auto", "exact", "bleu", "loss"}),
+      choice("bleu", "tokenisation for BLEU: sacreBLEU's 13a, or none: words between blanks",
+             o.bleu, {"13a", "none"}),
       option("beam", "beam size of the search in validation", o.beam, 1, 1000)};
 }
 
@@ -220,36 +204,35 @@ OptionList search_options(UseOptions& o) {
 
 OptionList predict_options(UseOptions& o) {
   const auto sampled = [&](Option one) { return only_with("sample", o.sample, std::move(one)); };
-  return {
-      flag("sample", "draw tokens from their probabilities instead of searching", o.sample),
-      sampled(option("temperature", "with --sample: below 1, likely tokens become likelier",
-                     o.sampling.temperature, 1e-3, 1e3)),
-      sampled(option("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
-                     o.sampling.top_k, 0, 1 << 30)),
-      sampled(option("top-p",
-                     "with --sample: draw from the likeliest tokens of this total probability",
-                     o.sampling.top_p, 1e-9, 1)),
-      sampled(option("seed", "with --sample: of what is drawn", o.sampling.seed, 0, 1e18)),
-      option("batch", "sources in a batch", o.batch, 1, 4096),
-      flag("replace-unknown", "write the source token with the largest attention for <unk>",
-           o.replace_unknown),
-      choice_of("format",
-                "columns: source TAB prediction TAB probability; text: predictions alone; moses: "
-                "an n-best list as of Moses",
-                o.format, {"columns", "text", "moses"}),
-      choice_of("attention", "when to draw the attention (auto: for what is typed)", o.attention,
-                {"auto", "always", "never"})};
+  return {flag("sample", "draw tokens from their probabilities instead of searching", o.sample),
+          sampled(option("temperature", "with --sample: below 1, likely tokens become likelier",
+                         o.sampling.temperature, 1e-3, 1e3)),
+          sampled(option("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
+                         o.sampling.top_k, 0, 1 << 30)),
+          sampled(option("top-p",
+                         "with --sample: draw from the likeliest tokens of this total probability",
+                         o.sampling.top_p, 1e-9, 1)),
+          sampled(option("seed", "with --sample: of what is drawn", o.sampling.seed, 0, 1e18)),
+          option("batch", "sources in a batch", o.batch, 1, 4096),
+          flag("replace-unknown", "write the source token with the largest attention for <unk>",
+               o.replace_unknown),
+          choice("format",
+                 "columns: source TAB prediction TAB probability; text: predictions alone; moses: "
+                 "an n-best list as of Moses",
+                 o.format, {"columns", "text", "moses"}),
+          choice("attention", "when to draw the attention (auto: for what is typed)", o.attention,
+                 {"auto", "always", "never"})};
 }
 
 OptionList align_options(UseOptions& o) {
   return {
-      choice_of(
+      choice(
           "format",
           "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (one array after the other) "
           "for weights; terminal, svg or html for drawings; auto: by the name of --out",
           o.align_format, {"auto", "html", "json", "npy", "pharaoh", "svg", "terminal", "tsv"}),
-      choice_of("units", "align words between blanks, or the model's tokens", o.units,
-                {"words", "tokens"}),
+      choice("units", "align words between blanks, or the model's tokens", o.units,
+             {"words", "tokens"}),
       option("gold",
              "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate "
              "instead",
@@ -313,8 +296,8 @@ OptionList options_of(UseOptions& o, unsigned command) {
   add(predict_command | align_command,
       {option("width", "columns of a drawing in the terminal (default: the terminal's)", o.width,
               10, 100000)});
-  add(measures, {choice_of("bleu", "tokenisation for BLEU: 13a, or none: words between blanks",
-                           o.bleu, {"as-trained", "13a", "none"})});
+  add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none: words between blanks", o.bleu,
+                        {"as-trained", "13a", "none"})});
   add(evaluate_command, {option("sentences", "file for each pair's BLEU TAB chrF TAB prediction",
                                 o.sentences, "FILE")});
   add(compare_command, compare_options(o));

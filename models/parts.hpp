@@ -56,7 +56,7 @@ nn::Stacked<Layer> stack_of(const nn::Scope& scope, const Options& o) {
 
 /// x (S, B, E), mask (S, B). Of layers in both directions the last states are the backward ones.
 template <class Layer>
-Encoded encoded_by(const nn::Stacked<Layer>& layers, const Var& x, const Tensor& mask,
+Encoded encoded_by(const nn::Stacked<Layer>& layers, const Var& x, const Mask& mask,
                    Direction direction) {
   const auto [h, last] = layers(x, {.mask = mask, .direction = direction});
   if constexpr (std::is_same_v<typename Layer::State, nn::RecurrentState>) {
@@ -82,7 +82,7 @@ class WithEncoder : public Decoder {
         encoder_(stack_of<Layer>(scope / "encoder", o)) {}
 
   /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const {
+  Encoded encode(const Tensor& source, const Mask& mask) const {
     return encoded_by(encoder_, source_(source), mask, direction);
   }
 

@@ -49,7 +49,7 @@ class TransformerEncoder {
                      const nn::Embedding* table = nullptr);
 
   /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const;
+  Encoded encode(const Tensor& source, const Mask& mask) const;
 
   EncodedSizes sizes() const { return {size_, size_}; }
 
@@ -116,7 +116,7 @@ class Transformer : public TransformerDecoder {
       : TransformerDecoder(scope, options, options.layer.size),
         encoder_(scope, options, options.tied == Tied::all ? &table() : nullptr) {}
 
-  Encoded encode(const Tensor& source, const Tensor& mask) const {
+  Encoded encode(const Tensor& source, const Mask& mask) const {
     return encoder_.encode(source, mask);
   }
 

@@ -160,7 +160,7 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
       });
 }
 
-Var ctc_loss(const Var& logits, const Tensor& mask, const Tensor& labels, const Tensor& labels_mask,
+Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels, const Mask& labels_mask,
              const CtcLossOptions& options) {
   const double scale = scale_of("ctc_loss", options.reduction,
                                 flat_mask("ctc_loss", labels_mask, logits), labels.size());

@@ -38,7 +38,7 @@ struct CtcLossOptions {
 /// Connectionist temporal classification: -log p(labels | frames), summed over a batch or divided
 /// by the number of its labels. See `ctc` in tensor/ctc.hpp for what it is, and when it throws.
 /// logits (T, B, V), mask (T, B), labels (U, B) i32, labels_mask (U, B) -> ()
-Var ctc_loss(const Var& logits, const Tensor& mask, const Tensor& labels, const Tensor& labels_mask,
+Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels, const Mask& labels_mask,
              const CtcLossOptions& options = {});
 
 }  // namespace attune

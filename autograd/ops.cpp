@@ -183,8 +183,8 @@ Var minimum(const Var& a, const Var& b) {
                 [](auto u, auto v) { return u <= v; });
 }
 
-Var where(const Tensor& mask, const Var& a, const Var& b) {
-  Recording result = record("where", where(mask, a.value(), b.value()));  // which checks the mask
+Var where(const Mask& mask, const Var& a, const Var& b) {
+  Recording result = record("where", where(mask, a.value(), b.value()));
   const Tensor chosen = mask.to(a.dtype());
   result.wrt(a, [chosen, shape = a.shape()](const Tensor& dy) {
     return sum_to(zip("where", dy, chosen, [](auto d, auto m) { return m != 0 ? d : 0; }), shape);
@@ -195,9 +195,7 @@ Var where(const Tensor& mask, const Var& a, const Var& b) {
   return result;
 }
 
-Var where(const Tensor& mask, const Var& a, double b) {
-  return where(mask, a, scalar(b, a.dtype()));
-}
+Var where(const Mask& mask, const Var& a, double b) { return where(mask, a, scalar(b, a.dtype())); }
 
 Var maxout(const Var& x) {
   if (x.rank() == 0 || x.dim(-1) % 2 != 0) {
@@ -290,7 +288,7 @@ Var log_sum_exp(const Var& x, int axis, KeepAxes keep) {
   });
 }
 
-Var softmax(const Var& x, int axis, const Tensor& mask) {
+Var softmax(const Var& x, int axis, const Mask& mask) {
   const Tensor y = softmax(x.value(), axis, mask);
   return record("softmax", y).wrt(x, [y, axis](const Tensor& dy) {
     return softmax_backward(y, dy, axis);
@@ -318,7 +316,7 @@ Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
              });
 }
 
-Var sparsemax(const Var& x, int axis, const Tensor& mask) {
+Var sparsemax(const Var& x, int axis, const Mask& mask) {
   const Tensor y = sparsemax(x.value(), axis, mask);
   return record("sparsemax", y).wrt(x, [y, axis](const Tensor& dy) {
     return sparsemax_backward(y, dy, axis);

@@ -51,8 +51,8 @@ Var maximum(const Var& a, const Var& b);
 Var minimum(const Var& a, const Var& b);
 /// a where the mask is 1, b where it is 0; all three broadcast. What stands in the one that was not
 /// chosen does not matter, NaN included, and its gradient is 0.
-Var where(const Tensor& mask, const Var& a, const Var& b);
-Var where(const Tensor& mask, const Var& a, double b);
+Var where(const Mask& mask, const Var& a, const Var& b);
+Var where(const Mask& mask, const Var& a, double b);
 /// (..., 2R) -> (..., R): y_r = max(x_r, x_{r+R}), over pairs (Goodfellow et al., 2013).
 Var maxout(const Var& x);
 
@@ -92,7 +92,7 @@ Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 
 /// Along an axis, over the positions whose mask is 1; see normalize.hpp.
-Var softmax(const Var& x, int axis = -1, const Tensor& mask = {});
+Var softmax(const Var& x, int axis = -1, const Mask& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 
 /// Layer normalisation over the last axis in one pass; see `layer_norm_forward` in normalize.hpp.
@@ -102,7 +102,7 @@ Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 
 
 /// Sparsemax along an axis, which unlike softmax gives exact zeros; see normalize.hpp, also for the
 /// gradient and the mask.
-Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {});
+Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {});
 
 /// The same elements in another shape; one extent may be -1.
 Var reshape(const Var& x, const Shape& shape);

@@ -35,8 +35,7 @@ void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Dire
 
 RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence& o) {
   const bool single = xw.rank() == 2, lstm = o.cell == Cell::lstm;
-  const Tensor mask =
-      o.mask.defined() ? detail::binary_mask(operation_of(o.cell), o.mask, xw.dtype()) : o.mask;
+  const Mask mask = o.mask.defined() ? o.mask.to(xw.dtype()) : o.mask;
   const RecurrentInput input{as_sequence(xw.value()), w_h.value(), o.h0.value(), o.c0.value(),
                              o.b_hn.value(),          mask,        o.direction,  o.cell};
   const RecurrentStates states = recurrent_forward(input);

@@ -12,7 +12,7 @@ struct Recurrence {
   Var h0 = {};                               // (B, H)
   Var c0 = {};                               // (B, H), LSTM only
   Var b_hn = {};                             // (H), Cell::gru only
-  Tensor mask = {};                          // (T, B)
+  Mask mask = {};                            // (T, B)
   Direction direction = Direction::forward;  // backward visits the last step first
 };
 

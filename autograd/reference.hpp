@@ -19,7 +19,7 @@ inline Var or_zeros(const Var& x, const Shape& shape, DType dtype) {
 }
 
 /// new where the mask of step t is 1, old where it is 0.
-inline Var masked(const Tensor& mask, Index t, const Var& updated, const Var& old) {
+inline Var masked(const Mask& mask, Index t, const Var& updated, const Var& old) {
   if (!mask.defined()) return updated;
   const Tensor m = mask[t].reshape({-1, 1});
   return m * updated + (1.0 - m) * old;
@@ -79,7 +79,7 @@ inline Attended attention(const Var& q, const Var& kv, const FusedAttentionOptio
   const std::vector<Var> k_v = split(kv, {D, D}, -1);
   const Var scores = batched_matmul(heads_of(q), heads_of(k_v[0]), {.b = true});
   const Var weights = softmax(scores / std::sqrt(static_cast<double>(D / o.heads)), -1,
-                              broadcast_to(seen, scores.shape()));
+                              Mask::unchecked(broadcast_to(seen, scores.shape())));
   Var kept = weights;
   if (o.dropout > 0) {
     std::vector<double> factors(static_cast<std::size_t>(weights.value().size()));
@@ -100,7 +100,7 @@ inline Var weighted_sum(const Var& weights, const Var& memory) {
   return sum(reshape(weights, weights.shape().inserted(2, 1)) * memory, {0});
 }
 
-inline Var softmax(const Var& x, int axis, const Tensor& mask = {}) {
+inline Var softmax(const Var& x, int axis, const Mask& mask = {}) {
   const Var e = mask.defined() ? exp(x) * mask : exp(x);
   return e / sum(e, {axis}, KeepAxes::yes);
 }
@@ -116,9 +116,9 @@ inline Var layer_norm(const Var& x, const Var& gain, const Var& bias, double eps
 }
 
 /// x_i is in the support where Σ_j max(x_j - x_i, 0) < 1; there y = x - τ, and Σ y = 1 gives τ.
-inline Var sparsemax(const Var& x, int axis = -1, const Tensor& mask = {}) {
+inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
   axis = x.shape().axis(axis);
-  const Tensor used = broadcast_to(mask.defined() ? mask : scalar(1, x.dtype()), x.shape());
+  const Tensor used = broadcast_to(mask.defined() ? Tensor(mask) : scalar(1, x.dtype()), x.shape());
   const Tensor x_j = x.value().reshape(x.shape().inserted(axis + 1, 1));
   const Tensor x_i = x.value().reshape(x.shape().inserted(axis, 1));
   const Tensor above = maximum(x_j - x_i, scalar(0, x.dtype()));

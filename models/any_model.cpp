@@ -127,7 +127,7 @@ class Ensemble {
  public:
   struct Encoded {
     std::vector<AnyModel::Encoded> of;  // of each model, as all vectors here
-    Tensor mask;                        // (S, B)
+    Mask mask;                        // (S, B)
   };
   struct Words {
     std::vector<AnyModel::Words> of;
@@ -145,7 +145,7 @@ class Ensemble {
     if (models_.empty()) fail("Ensemble", "there is no model");
   }
 
-  Encoded encode(const Tensor& source, const Tensor& mask) const {
+  Encoded encode(const Tensor& source, const Mask& mask) const {
     return {of_each([&](std::size_t n) { return models_[n].encode(source, mask); }), mask};
   }
   State start(const Encoded& encoded) const {

@@ -80,7 +80,7 @@ class OfModel {
 class AnyModel {
  public:
   struct Encoded {
-    Tensor mask;  // (S, B)
+    Mask mask;  // (S, B)
     OfModel value;
   };
   struct Words {
@@ -100,7 +100,7 @@ class AnyModel {
   explicit AnyModel(M model) : model_(std::make_shared<const Of<M>>(std::move(model))) {}
 
   /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const {
+  Encoded encode(const Tensor& source, const Mask& mask) const {
     return model_->encode(source, mask);
   }
   State start(const Encoded& encoded) const { return model_->start(encoded); }
@@ -121,7 +121,7 @@ class AnyModel {
  private:
   struct Interface {
     virtual ~Interface() = default;
-    virtual Encoded encode(const Tensor& source, const Tensor& mask) const = 0;
+    virtual Encoded encode(const Tensor& source, const Mask& mask) const = 0;
     virtual State start(const Encoded& encoded) const = 0;
     virtual Words read(const Tensor& previous) const = 0;
     virtual Step step(const Words& words, const State& state) const = 0;
@@ -148,7 +148,7 @@ AnyModel ensemble_of(std::vector<AnyModel> models);
 /// One allocation for each step: output and state share it.
 template <class M>
 struct AnyModel::Of : Interface {
-  using Source = decltype(std::declval<const M&>().encode(Tensor(), Tensor()));
+  using Source = decltype(std::declval<const M&>().encode(Tensor(), Mask()));
   using OwnWords = decltype(std::declval<const M&>().read(Tensor()));
   using OwnState = typename M::State;
   using OwnOutput = typename M::Output;
@@ -164,7 +164,7 @@ struct AnyModel::Of : Interface {
     return std::make_shared<const T>(std::move(value));
   }
 
-  Encoded encode(const Tensor& source, const Tensor& mask) const override {
+  Encoded encode(const Tensor& source, const Mask& mask) const override {
     return {mask, value_of<Source>(model.encode(source, mask))};
   }
   State start(const Encoded& encoded) const override {

@@ -18,7 +18,7 @@ struct Encoded {
   /// Final states of the layers, the lowest first, (B, H) each: of the backward direction where
   /// there are two.
   std::vector<nn::RecurrentState> last;
-  Tensor mask;  // (S, B): 1 on places of the source, 0 on padding
+  Mask mask;  // (S, B): 1 on places of the source, 0 on padding
 };
 
 /// The final state of the highest layer. Throws, in the name of the model, where there is none.
@@ -30,7 +30,7 @@ inline const nn::RecurrentState& last_state(const Encoded& source, const char* m
 /// Sentences by number, for a decoder's `select`.
 inline Encoded select(const Encoded& encoded, const Tensor& rows) {
   return {nn::select_columns(encoded.h, rows), nn::select(encoded.last, rows),
-          nn::select_columns(encoded.mask, rows).value()};
+          Mask::unchecked(gather(encoded.mask, rows, 1))};
 }
 
 /// For a decoder without a source, such as a language model, to write n sentences.

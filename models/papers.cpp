@@ -155,7 +155,7 @@ WordEncoder::WordEncoder(const nn::Scope& scope, const WordEncoderOptions& o)
   }
 }
 
-Encoded WordEncoder::operator()(const Var& x, const Tensor& mask) const {
+Encoded WordEncoder::operator()(const Var& x, const Mask& mask) const {
   if (one_way_) {
     const auto [h, last] = (*one_way_)(x, {.mask = mask, .initial = {}, .direction = direction_});
     return {h, last, mask};
@@ -298,7 +298,7 @@ Listener::Listener(const nn::Scope& scope, const ListenerOptions& o)
   }
 }
 
-Encoded Listener::operator()(const Var& frames, const Tensor& mask) const {
+Encoded Listener::operator()(const Var& frames, const Mask& mask) const {
   Encoded encoded{.h = frames, .last = {}, .mask = mask};
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const Var below = l == 0 ? frames : dropout_(encoded.h);

@@ -369,7 +369,7 @@ class Listener {
   Listener(const nn::Scope& scope, const ListenerOptions& options);
 
   /// frames (S, B, D), mask (S, B) -> h (S / Π join, B, 2H), rounded up at each layer
-  Encoded operator()(const Var& frames, const Tensor& mask) const;
+  Encoded operator()(const Var& frames, const Mask& mask) const;
 
   EncodedSizes sizes() const { return {layers_.back().size(), layers_.back().size() / 2}; }
 

@@ -107,7 +107,7 @@ class WordEncoder {
   WordEncoder(const nn::Scope& scope, const WordEncoderOptions& options);
 
   /// x (S, B, E), mask (S, B)
-  Encoded operator()(const Var& x, const Tensor& mask) const;
+  Encoded operator()(const Var& x, const Mask& mask) const;
 
  private:
   std::optional<nn::Stacked<nn::Recurrent>> one_way_;
@@ -131,7 +131,7 @@ class WithEncoder : public Decoder {
         encoder_(scope / "encoder", encoder_options(o)) {}
 
   /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const {
+  Encoded encode(const Tensor& source, const Mask& mask) const {
     return encoder_(source_(source), mask);
   }
 

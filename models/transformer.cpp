@@ -79,7 +79,7 @@ TransformerEncoder::TransformerEncoder(const nn::Scope& scope, const Transformer
       layers_(make_layers(scope / "encoder", o.encoder_layers, o, nn::Causal::no, 0)),
       norm_(last_norm(scope / "encoder", o)) {}
 
-Encoded TransformerEncoder::encode(const Tensor& source, const Tensor& mask) const {
+Encoded TransformerEncoder::encode(const Tensor& source, const Mask& mask) const {
   Var x = source_.placed(source_.vectors(source), 0);
   for (const nn::TransformerLayer& layer : layers_) x = layer(x, mask).y;
   if (norm_) x = (*norm_)(x);

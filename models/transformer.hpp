@@ -51,7 +51,7 @@ class TransformerEncoder {
                      const nn::Embedding* table = nullptr);
 
   /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Tensor& mask) const;
+  Encoded encode(const Tensor& source, const Mask& mask) const;
 
   EncodedSizes sizes() const { return {size_, size_}; }
 
@@ -123,7 +123,7 @@ class Transformer : public TransformerDecoder {
         options_(options),
         encoder_(scope, options, options.tied == Tied::all ? &table() : nullptr) {}
 
-  Encoded encode(const Tensor& source, const Tensor& mask) const {
+  Encoded encode(const Tensor& source, const Mask& mask) const {
     return encoder_.encode(source, mask);
   }
 

@@ -144,11 +144,11 @@ Var coverage_loss(const Var& weights, const Var& coverage) {
 Memory select(const Memory& memory, const Tensor& rows) {
   const Tensor columns = gather(memory.columns, rows);
   if (columns.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
-  return {
-      .h = select_columns(memory.h, rows),
-      .keys = {.k = select_columns(memory.keys.k, rows), .mask = gather(memory.keys.mask, rows, 1)},
-      .lengths = gather(memory.lengths, rows),
-      .columns = columns};
+  return {.h = select_columns(memory.h, rows),
+          .keys = {.k = select_columns(memory.keys.k, rows),
+                   .mask = Mask::unchecked(gather(memory.keys.mask, rows, 1))},
+          .lengths = gather(memory.lengths, rows),
+          .columns = columns};
 }
 
 Past select(const Past& past, const Tensor& rows) {
@@ -202,10 +202,10 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
   v_p_ = scope.add("v_p", {query}, init::normal(1 / std::sqrt(static_cast<double>(query))));
 }
 
-Memory Attention::remember(const Var& h, const Tensor& mask) const {
+Memory Attention::remember(const Var& h, const Mask& mask) const {
   return detail::in_layer(score_->path(), [&]() -> Memory {
     ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
-    const Tensor words = attune::detail::binary_mask("attention", mask, h.dtype());
+    const Mask words = mask.to(h.dtype());
     return {.h = score_->read(h),
             .keys = {.k = score_->keys(h), .mask = words},
             .lengths = sum(words, {0}),
@@ -219,7 +219,7 @@ Past Attention::next(const Past& past, const Var& weights) const {
 }
 
 /// Over the positions of each sentence, with or without heads.
-Var Attention::normalized(const Var& e, const Tensor& mask) const {
+Var Attention::normalized(const Var& e, const Mask& mask) const {
   if (options_.normalizer == Normalizer::sparsemax) return sparsemax(e, -2, mask);
   // σ(e) = e^(log σ(e)), and log σ(e) = -softplus(-e).
   const bool sigmoid = options_.normalizer == Normalizer::sigmoid;
@@ -246,7 +246,7 @@ Attended Attention::attend_to_window(const Query& query, const Memory& memory) c
                  : Var(monotonic_centre(query.past.steps, memory.lengths));
   const Tensor positions =
       window_around(centre.value(), memory.lengths, options_.half_width, memory.keys.mask.dim(0));
-  const Tensor inside = greater_equal(positions, 0).to(centre.dtype());
+  const Mask inside = Mask::unchecked(greater_equal(positions, 0).to(centre.dtype()));
   const Var& k = memory.keys.k;
   const Keys keys{
       .k = k.defined() ? window(k, positions) : k, .mask = inside, .positions = positions};

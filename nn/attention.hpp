@@ -35,7 +35,7 @@ enum class Coverage { none, summed };
 /// `positions` says which they are.
 struct Keys {
   Var k;                  // (S, B, A), of Score::keys
-  Tensor mask;            // (S, B)
+  Mask mask;              // (S, B)
   Tensor positions = {};  // (S, B) i32, -1 where there is none; undefined: 0 .. S-1
 };
 
@@ -386,7 +386,7 @@ class Attention {
             const AttentionOptions& options);
 
   /// Once per sentence: h (S, B, D), mask (S, B).
-  Memory remember(const Var& h, const Tensor& mask) const;
+  Memory remember(const Var& h, const Mask& mask) const;
 
   /// Once per word.
   Attended operator()(const Query& query, const Memory& memory) const;
@@ -395,7 +395,7 @@ class Attention {
   Past next(const Past& past, const Var& weights) const;
 
  private:
-  Var normalized(const Var& e, const Tensor& mask) const;
+  Var normalized(const Var& e, const Mask& mask) const;
   Attended attend_to_window(const Query& query, const Memory& memory) const;
 
   std::shared_ptr<const Score> score_;

@@ -87,7 +87,7 @@ namespace {
 Var windows(const Sequence& sequence, const UnfoldOptions& options) {
   const auto& [x, mask] = sequence;
   if (!mask.defined()) return unfold(x, options);
-  const Tensor steps = mask.reshape({mask.dim(0), mask.dim(1), 1});
+  const Mask steps = Mask::unchecked(mask.reshape({mask.dim(0), mask.dim(1), 1}));
   return unfold(where(steps, x, scalar(0, x.dtype())), options);
 }
 
@@ -119,20 +119,19 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
   }
   const Var y = linear_(windows(sequence, windows_));
   if (!mask.defined()) return {y, mask};
-  const Tensor steps =
-      lengths.empty() ? zeros({y.dim(0), 0}, mask.dtype()) : mask_of(lengths, mask.dtype());
+  const Mask steps =
+      lengths.empty() ? Mask(zeros({y.dim(0), 0}, mask.dtype())) : mask_of(lengths, mask.dtype());
   return {slice(y, 0, 0, steps.dim(0)), steps};  // y is longer if all sequences have padding
 }
 
 Sequence join_steps(const Sequence& sequence, Index n) {
   check_sequence("join_steps", sequence);
   if (n < 1) fail("join_steps", fmt::format("n = {} is less than 1", n));
-  const Tensor& mask = sequence.mask;
+  const Mask& mask = sequence.mask;
   const UnfoldOptions joined{.width = n, .stride = n, .after = n - 1};
-  return {windows(sequence, joined),
-          mask.defined() ? unfold(mask.reshape({mask.dim(0), mask.dim(1), 1}), {.stride = n})
-                               .reshape({(mask.dim(0) + n - 1) / n, mask.dim(1)})
-                         : mask};
+  if (!mask.defined()) return {windows(sequence, joined), mask};
+  const Tensor firsts = unfold(mask.reshape({mask.dim(0), mask.dim(1), 1}), {.stride = n});
+  return {windows(sequence, joined), Mask::unchecked(firsts.reshape({firsts.dim(0), mask.dim(1)}))};
 }
 
 }  // namespace attune::nn

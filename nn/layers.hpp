@@ -98,8 +98,8 @@ class LayerNorm {
 
 /// Columns of a batch, padded on the right.
 struct Sequence {
-  Var x;        // (T, B, D)
-  Tensor mask;  // (T, B): 1 on steps, 0 on padding; undefined: all are steps
+  Var x;      // (T, B, D)
+  Mask mask;  // (T, B): 1 on steps, 0 on padding; undefined: all are steps
 };
 
 struct Conv1dOptions {

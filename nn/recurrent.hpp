@@ -47,7 +47,7 @@ std::vector<State> select(const std::vector<State>& states, const Tensor& rows) 
 /// How to run over a sequence. State is the layer's own: that of a cell, or of several.
 template <class State = RecurrentState>
 struct RunOptions {
-  Tensor mask = {};    // (T, B), undefined: all words
+  Mask mask = {};      // (T, B), undefined: all words
   State initial = {};  // by default zero
   Direction direction = Direction::forward;
 };

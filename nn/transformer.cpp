@@ -17,7 +17,7 @@ namespace {
 double or_else(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
 
 /// Of q (T, B, D), which was multiplied by W_q: what W_o then multiplies.
-MultiHeadResult attend(const Var& q, const Var& kv, const Tensor& mask, Weights weights,
+MultiHeadResult attend(const Var& q, const Var& kv, const Mask& mask, Weights weights,
                        const MultiHeadOptions& options) {
   ShapeCheck check("MultiHeadAttention");
   check("query", q.shape(), "T B D")("keys and values", kv.shape(), "S B 2D");
@@ -67,7 +67,7 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
 }
 
 MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys_values,
-                                               const Tensor& mask, Weights weights) const {
+                                               const Mask& mask, Weights weights) const {
   const Var q = query_(query);
   const auto [read, alpha] =
       detail::in_layer(path_, [&] { return attend(q, keys_values, mask, weights, options_); });
@@ -84,7 +84,7 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) con
       const AttentionStep step = attention_step(q.value(), places, kept.rows, options_.heads);
       return {step.y, step.weights};
     }
-    const Tensor seen = greater_equal(kept.rows, 0).to(q.dtype());
+    const Mask seen = Mask::unchecked(greater_equal(kept.rows, 0).to(q.dtype()));
     const Tensor numbers = kept.rows.to(DType::f64);  // which holds each of them
     const Tensor rows = maximum(numbers, scalar(0, DType::f64)).to(DType::i32);  // not seen: any
     std::vector<Var> columns;
@@ -145,7 +145,7 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
   cross_norm_.emplace(scope / "cross_norm", o.size);
 }
 
-TransformerLayer::Memory TransformerLayer::remember(const Var& h, const Tensor& mask) const {
+TransformerLayer::Memory TransformerLayer::remember(const Var& h, const Mask& mask) const {
   if (!cross_) fail("TransformerLayer", path_ + " attends to no memory");
   return {cross_->remember(h), mask};
 }
@@ -162,7 +162,7 @@ Var TransformerLayer::run(Var x, Self self, Cross cross) const {
   return x;
 }
 
-TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Tensor& mask,
+TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Mask& mask,
                                                       const Memory& memory, Weights w) const {
   Var weights;
   const Var y = run(

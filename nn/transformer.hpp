@@ -54,14 +54,14 @@ class MultiHeadAttention {
 
   /// Attends to the result of `remember`; mask (S, B), undefined: all positions. With Causal::yes,
   /// query t sees positions 0 .. t + S - T. A query that sees none gets W_o's bias.
-  MultiHeadResult operator()(const Var& query, const Var& keys_values, const Tensor& mask = {},
+  MultiHeadResult operator()(const Var& query, const Var& keys_values, const Mask& mask = {},
                              Weights weights = Weights::no) const;
 
   /// One query of each hypothesis, (B, D) -> y (B, D), weights (K, S, B).
   MultiHeadResult step(const Var& query, const Kept& kept) const;
 
   /// Self-attention: x (T, B, D), mask (T, B) or undefined -> (T, B, D)
-  Var self(const Var& x, const Tensor& mask = {}) const { return (*this)(x, remember(x), mask).y; }
+  Var self(const Var& x, const Mask& mask = {}) const { return (*this)(x, remember(x), mask).y; }
 
  private:
   MultiHeadOptions options_;
@@ -124,7 +124,7 @@ class TransformerLayer {
   /// What a decoder's layer attends to: `remember` of the encoder's annotations.
   struct Memory {
     Var keys_values;  // (S, B, 2D)
-    Tensor mask;      // (S, B)
+    Mask mask;        // (S, B)
   };
   using Result = MultiHeadResult;  // weights of the memory
 
@@ -133,10 +133,10 @@ class TransformerLayer {
                    Index memory = 0);
 
   /// h (S, B, M), mask (S, B). Throws in a layer that attends to no memory.
-  Memory remember(const Var& h, const Tensor& mask) const;
+  Memory remember(const Var& h, const Mask& mask) const;
 
   /// x (T, B, D), mask (T, B) or undefined: all
-  Result operator()(const Var& x, const Tensor& mask, const Memory& memory = {},
+  Result operator()(const Var& x, const Mask& mask, const Memory& memory = {},
                     Weights weights = Weights::no) const;
 
   /// One decoding step, x (B, D): appends its keys and values to the cache `kept`, and attends to

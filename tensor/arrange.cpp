@@ -233,7 +233,7 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
   });
 }
 
-Tensor mask_of(std::span<const Index> lengths, DType dtype) {
+Mask mask_of(std::span<const Index> lengths, DType dtype) {
   if (lengths.empty()) fail("mask_of", "there is no sequence");
   const auto batch = static_cast<Index>(lengths.size());
   Tensor mask = zeros({*std::ranges::max_element(lengths), batch}, dtype);
@@ -244,13 +244,13 @@ Tensor mask_of(std::span<const Index> lengths, DType dtype) {
       for (Index t = 0; t < length; ++t) to[t * batch + b] = 1;
     }
   });
-  return mask;
+  return Mask::unchecked(mask);
 }
 
-std::vector<Index> lengths_of(const Tensor& mask) {
+std::vector<Index> lengths_of(const Mask& mask) {
   ShapeCheck check("lengths_of");
   check("mask", mask.shape(), "T B");
-  const Tensor words = detail::binary_mask("lengths_of", mask, DType::f32);
+  const Tensor words = mask.to(DType::f32);
   std::vector<Index> lengths;
   for (Index b = 0; b < check['B']; ++b) {
     Index length = 0;

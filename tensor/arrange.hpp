@@ -57,11 +57,11 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows);
 
 /// The mask (T, B) of sequences of these lengths, T being the longest: 1 on steps, 0 on padding
 /// after them. Throws when there is none, or a length below 1.
-Tensor mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
+Mask mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
 
 /// The opposite: how many steps each sequence of a mask (T, B) has. Throws where padding does not
 /// stand after the steps.
-std::vector<Index> lengths_of(const Tensor& mask);
+std::vector<Index> lengths_of(const Mask& mask);
 
 /// Windows of `width` steps, of which each begins `stride` steps after the one before. The first
 /// begins `before` steps before the sequence, and the last ends `after` steps after it at most;

@@ -25,13 +25,9 @@ struct AxisView {
   }
 };
 
-/// The mask in a dtype. Throws when it holds anything but 0 and 1: a mask that is meant to be added
-/// (0 and -∞) would mean the opposite.
-Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype);
-
-/// The same in x's dtype, and of x's shape or that of its last axes; undefined where the mask is.
+/// The mask in x's dtype, and of x's shape or that of its last axes; undefined where the mask is.
 /// Throws when it does not fit x.
-Tensor mask_of_axes(const char* operation, const Tensor& x, const Tensor& mask);
+Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask);
 
 /// Columns that a kernel handles side by side.
 inline constexpr Index widest_column_block = 64;

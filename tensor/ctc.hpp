@@ -15,10 +15,10 @@ double log_add(double a, double b, double c = log_zero);
 
 /// Frames, and the labels that they are to be read as.
 struct CtcInput {
-  Tensor logits;       // (T, B, V)
-  Tensor mask;         // (T, B): 1 on frames, 0 on padding after them
-  Tensor labels;       // (U, B) i32
-  Tensor labels_mask;  // (U, B): 1 on labels, 0 on padding after them
+  Tensor logits;     // (T, B, V)
+  Mask mask;         // (T, B): 1 on frames, 0 on padding after them
+  Tensor labels;     // (U, B) i32
+  Mask labels_mask;  // (U, B): 1 on labels, 0 on padding after them
   std::int32_t blank = 0;
 };
 

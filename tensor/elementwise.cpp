@@ -63,21 +63,9 @@ AxisView::AxisView(const char* operation, const Tensor& x, int axis) {
   inner = x.shape().product(axis + 1, x.rank());
 }
 
-Tensor binary_mask(const char* operation, const Tensor& mask, DType dtype) {
-  const Tensor y = mask.to(dtype);
-  visit_elements(operation, std::tie(y), [&](const auto* values) {
-    const auto other = [](auto v) { return v != 0 && v != 1; };
-    if (std::count_if(values, values + y.size(), other) == 0) return;
-    const auto* first = std::find_if(values, values + y.size(), other);
-    fail(operation, fmt::format("the mask {} must be 1 (takes part) or 0, but its element {} is {}",
-                                to_string(mask.shape()), first - values, *first));
-  });
-  return y;
-}
-
-Tensor mask_of_axes(const char* operation, const Tensor& x, const Tensor& mask) {
+Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask) {
   if (!mask.defined()) return mask;
-  const Tensor y = binary_mask(operation, mask, x.dtype());
+  const Tensor y = mask.to(x.dtype());
   if (x.shape().ends_with(mask.shape())) return y;
   bool fits = mask.rank() <= x.rank();
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
@@ -185,11 +173,11 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   return y;
 }
 
-Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
+Tensor where(const Mask& mask, const Tensor& a, const Tensor& b) {
   require_same_dtype("where", a, b);
   const Shape shape = broadcast("where", mask.shape(), broadcast("where", a.shape(), b.shape()));
-  const Tensor chosen = broadcast_to(detail::binary_mask("where", mask, a.dtype()), shape),
-               all_a = broadcast_to(a, shape), all_b = broadcast_to(b, shape);
+  const Tensor chosen = broadcast_to(mask.to(a.dtype()), shape), all_a = broadcast_to(a, shape),
+               all_b = broadcast_to(b, shape);
   Tensor y = Tensor::uninitialized(shape, a.dtype(), "where");
   const auto choose = [&](const auto* m, const auto* x, const auto* z, auto* to) {
     parallel_each(y.size(), detail::elementwise_tile,

@@ -135,8 +135,8 @@ Tensor minimum(const Tensor& a, const Tensor& b);
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
 /// a where the mask is 1, b where it is 0, with all three broadcast; what stands in the other one
 /// does not matter, NaN included. The mask may have any dtype; a and b have the same.
-Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
-inline Tensor where(const Tensor& mask, const Tensor& a, double b) {
+Tensor where(const Mask& mask, const Tensor& a, const Tensor& b);
+inline Tensor where(const Mask& mask, const Tensor& a, double b) {
   return where(mask, a, scalar(b, a.dtype()));
 }
 

@@ -54,9 +54,7 @@ Problem::Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions&
   }
   a = d / o.heads;
   std::vector<float> mask;
-  if (o.mask.defined()) {
-    mask = detail::binary_mask("attention", o.mask, DType::f32).to_vector<float>();
-  }
+  if (o.mask.defined()) mask = o.mask.to_vector<float>();
   for (Index sentence = 0; sentence < b; ++sentence) {
     Seen& of = seen.emplace_back();
     for (Index i = 0; i < s; ++i) {

@@ -13,7 +13,7 @@ namespace attune {
 struct FusedAttentionOptions {
   Index heads = 1;      // K, which divides D
   bool causal = false;  // query t sees the keys 0 .. t + S - T
-  Tensor mask = {};     // (S, B): 1 on keys that are seen, 0 on others; undefined: all are
+  Mask mask = {};       // (S, B): 1 on keys that are seen
   /// Dropout of the weights, as in tensor2tensor but not in Vaswani et al. (2017), by the next
   /// B·K·T·S numbers of `random` in the order (B, K, T, S). Backward draws them again.
   double dropout = 0;

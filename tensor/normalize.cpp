@@ -116,7 +116,7 @@ void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int axis, const Tensor& mask) {
+Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
   const AxisView view("softmax", x, axis);
   const Tensor places = mask_of_axes("softmax", x, mask);
   // Axes behind it, even of extent 1, say how sums are made: columns of a batch of one sentence have
@@ -285,7 +285,7 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
   return {dx, sum(parts[0], {0}), sum(parts[1], {0})};
 }
 
-Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask) {
+Tensor sparsemax(const Tensor& x, int axis, const Mask& mask) {
   const AxisView view("sparsemax", x, axis);
   const Tensor places = mask_of_axes("sparsemax", x, mask);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "sparsemax");

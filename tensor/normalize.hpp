@@ -5,11 +5,11 @@
 
 namespace attune {
 
-/// y_i = e^{x_i} / Σ_j e^{x_j} along an axis. With a mask (of 1 and 0, of any dtype, that
-/// broadcasts to x), only positions with mask 1 take part and all others get exactly 0; where no
+/// y_i = e^{x_i} / Σ_j e^{x_j} along an axis. With a mask (that broadcasts to
+/// x), only positions with mask 1 take part and all others get exactly 0; where no
 /// position has mask 1, all weights are 0. What x holds at masked positions does not matter, NaN
 /// included.
-Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {});
+Tensor softmax(const Tensor& x, int axis, const Mask& mask = {});
 
 /// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
@@ -61,7 +61,7 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
 
 /// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1} along an axis (Martins and Astudillo,
 /// 2016): y_i = max(x_i - τ, 0), where τ makes the sum 1. With a mask as softmax's.
-Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {});
+Tensor sparsemax(const Tensor& x, int axis, const Mask& mask = {});
 
 /// dx_i = dy_i - mean of dy over the support {y > 0} within it, and 0 outside.
 Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis);

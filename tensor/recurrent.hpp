@@ -27,7 +27,7 @@ struct RecurrentInput {
   Tensor h0 = {};    // (B, H)
   Tensor c0 = {};    // (B, H), LSTM only
   Tensor b_hn = {};  // (H), Cell::gru only
-  Tensor mask = {};  // (T, B)
+  Mask mask = {};    // (T, B)
   Direction direction = Direction::forward;
   Cell cell = Cell::gru;
 };

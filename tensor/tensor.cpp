@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <ostream>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/tensor.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -196,6 +199,19 @@ Tensor arange(Index n, DType dtype) {
     for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(i);  // to[i] + 1 ends at 2^24 in f32
   });
   return result;
+}
+
+Mask::Mask(Tensor values) : Tensor(std::move(values)) {
+  if (!defined()) return;
+  const Tensor floating = is_floating(dtype()) ? *this : Tensor::to(DType::f32);
+  visit_elements("mask", std::tie(floating), [&](const auto* x) {
+    const auto other = [](auto v) { return v != 0 && v != 1; };
+    if (std::count_if(x, x + size(), other) == 0) return;  // without a branch for each element
+    const auto* first = std::find_if(x, x + size(), other);
+    fail("mask", fmt::format("{} must be 1 (takes part) or 0, but element {} is {}",
+                             to_string(shape()), element_name(shape(), first - x),
+                             std::isnan(*first) ? std::abs(*first) : *first));
+  });
 }
 
 Tensor full(const Shape& shape, double value, DType dtype) {

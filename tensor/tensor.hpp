@@ -147,6 +147,25 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
+/// Which positions take part: 1 (takes part) or 0 at each, of any floating dtype or i32. A Tensor
+/// becomes one without being asked, `{.mask = tensor}`, and is checked then, once: it throws when an
+/// element is anything else, as a mask that is meant to be added (0 and -∞) would mean the opposite.
+/// Operations rely on it. Undefined: all positions take part. Copies share the elements; what is
+/// written into them later is not checked.
+class Mask : public Tensor {
+ public:
+  Mask() = default;
+  Mask(Tensor values);  // NOLINT: a mask is a value, implicitly
+
+  /// Of values that are 1 and 0 by construction, such as rows of a mask.
+  static Mask unchecked(Tensor values) {
+    Mask mask;
+    static_cast<Tensor&>(mask) = std::move(values);
+    return mask;
+  }
+  Mask to(DType dtype) const { return unchecked(Tensor::to(dtype)); }
+};
+
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
 inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }

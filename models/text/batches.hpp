@@ -17,21 +17,23 @@ struct Pair {
 
 /// Sentences in columns, padded on the right; masks are 1 on words and 0 on padding.
 struct Batch {
-  Tensor source, source_mask;  // (S, B) i32, (S, B)
-  Tensor previous, next;       // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
-  Tensor target_mask;          // (T, B)
+  Tensor source;          // (S, B) i32
+  Mask source_mask;       // (S, B)
+  Tensor previous, next;  // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
+  Mask target_mask;       // (T, B)
   Index sentences() const { return source.dim(1); }
 };
 
 /// Sources alone, for translation.
 struct SourceBatch {
-  Tensor source, mask;  // (S, B)
+  Tensor source;  // (S, B) i32
+  Mask mask;      // (S, B)
 };
 
 /// Targets alone, for sources other than words.
 struct TargetBatch {
   Tensor previous, next;  // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
-  Tensor mask;            // (T, B)
+  Mask mask;              // (T, B)
 };
 
 /// Throws when there is no sentence, or a source without words.

@@ -27,7 +27,7 @@ TEST_CASE("reference: the definitions of the recurrences have right gradients") 
 }
 
 TEST_CASE("reference: softmax and sparsemax are what they mean") {
-  using F = Var (*)(const Var& x, int axis, const Tensor& mask);
+  using F = Var (*)(const Var& x, int axis, const Mask& mask);
   const auto of = [](F f, int axis, const Tensor& mask = {}) -> Function {
     return [=](const std::vector<Var>& v) { return f(v[0], axis, mask); };
   };

@@ -168,7 +168,8 @@ TEST_CASE("force_decode, search: nothing is dropped in the middle of a training 
 TEST_CASE("loss: a source and a target of different numbers of sentences are an error") {
   const Translator t(DType::f64);
   text::Batch batch = kBatch;
-  for (Tensor* x : {&batch.source, &batch.source_mask}) *x = slice(*x, 1, 0, 1);
+  batch.source = slice(batch.source, 1, 0, 1);
+  batch.source_mask = slice(batch.source_mask, 1, 0, 1);
   CHECK_THROWS_WITH_AS(models::loss(t.model, batch),
                        "unroll: previous (T, B) is (4, 3), but B = 1 in the source's mask", Error);
 }

@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
+#include <attune/nn/recurrent.hpp>
 #include <attune/nn/transformer.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -269,6 +271,34 @@ TEST_CASE("MultiHeadAttention: it is what the equations give, place by place and
                        test::sentence(y.value(), 1, 2)) < 1e-12);
     }
   }
+}
+
+TEST_CASE("masks: operations and layers take a Tensor and a Mask alike") {
+  nn::Parameters params(1, DType::f64);
+  const nn::Lstm lstm(params / "lstm", 4, 4);
+  const nn::Stacked<nn::Bidirectional<nn::Gru>> gru(params / "gru", 4, 4);
+  const nn::Attention attention(nn::AdditiveScore(params / "attention", 4, 4, {.attention = 3}));
+  const Tensor values = ragged_mask(3, {3, 1}), x = randn({3, 2, 4}, DType::f64);
+  const Mask mask = values;
+  const Tensor of_x = values.reshape({3, 2, 1});
+  CHECK(identical(softmax(x, 0, of_x), softmax(x, 0, Mask(of_x))));
+  CHECK(identical(where(of_x, x, x + 1.0), where(Mask(of_x), x, x + 1.0)));
+  CHECK(identical(lstm(x, {.mask = values}).h.value(), lstm(x, {.mask = mask}).h.value()));
+  CHECK(identical(gru(x, {.mask = values}).h.value(), gru(x, {.mask = mask}).h.value()));
+  const auto attend = [&](const nn::Memory& memory) {
+    return attention({.state = x[0]}, memory).context.value();
+  };
+  CHECK(identical(attend(attention.remember(x, values)), attend(attention.remember(x, mask))));
+  const Tensor added = (values - 1.0) * 1e9;
+  const std::string wrong =
+      "mask: (3, 2) must be 1 (takes part) or 0, but element (1, 1) is -1000000000";
+  CHECK_ERROR(wrong, lstm(x, {.mask = added}));
+  CHECK_ERROR(wrong, gru(x, {.mask = added}));
+  CHECK_ERROR(wrong, attention.remember(x, added));
+  CHECK_ERROR("lstm: mask (T, B) is (2, 2), but T = 3 in xw, in lstm",
+              lstm(x, {.mask = ones({2, 2}, DType::f64)}));
+  CHECK_ERROR("attention: mask (S, B) is (2, 2), but S = 3 in h, in attention",
+              attention.remember(x, ones({2, 2})));
 }
 
 }  // namespace

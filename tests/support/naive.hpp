@@ -191,7 +191,7 @@ inline Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias
 }
 
 /// Sparsemax by sorting (Martins and Astudillo, 2016, algorithm 1).
-inline Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {}) {
+inline Tensor sparsemax(const Tensor& x, int axis, const Mask& mask = {}) {
   return map_lines(x, axis, mask, [](Line e) {
     Line sorted = e;
     std::ranges::sort(sorted, std::greater());
@@ -207,7 +207,7 @@ inline Tensor sparsemax(const Tensor& x, int axis, const Tensor& mask = {}) {
 }
 
 /// Softmax, without any trick.
-inline Tensor softmax(const Tensor& x, int axis, const Tensor& mask = {}) {
+inline Tensor softmax(const Tensor& x, int axis, const Mask& mask = {}) {
   return map_lines(x, axis, mask, [](const Line& e) {
     Line y;
     for (const long double own : e) {

@@ -21,8 +21,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Softmax and sparsemax, each with its definition.
 struct Kind {
   const char* name;
-  Tensor (*f)(const Tensor& x, int axis, const Tensor& mask);
-  Tensor (*definition)(const Tensor& x, int axis, const Tensor& mask);
+  Tensor (*f)(const Tensor& x, int axis, const Mask& mask);
+  Tensor (*definition)(const Tensor& x, int axis, const Mask& mask);
 };
 const Kind kinds[] = {{"softmax", softmax, naive::softmax},
                       {"sparsemax", sparsemax, naive::sparsemax}};
@@ -105,7 +105,7 @@ TEST_CASE("softmax, sparsemax: an empty axis gives an empty result, what does no
     CHECK_ERROR(begin + "the mask (3, 5) does not broadcast to x (5, 3)", f(x, 0, zeros({3, 5})));
     CHECK_ERROR(begin + "the mask (2, 5, 3) does not broadcast to x (5, 3)",
                 f(x, 0, zeros({2, 5, 3})));
-    CHECK_ERROR(begin + "the mask (3) must be 1 (takes part) or 0, but its element 2 is -inf",
+    CHECK_ERROR("mask: (3) must be 1 (takes part) or 0, but element (2) is -inf",
                 f(x, 0, reals({3}, {0, 0, -infinity})));
   }
   CHECK_ERROR("log_softmax: there is no axis -3 in (5, 3)", log_softmax(zeros({5, 3}), -3));

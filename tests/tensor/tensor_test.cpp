@@ -320,4 +320,23 @@ TEST_CASE("visit_floating: it calls with the element type and refuses whole numb
   CHECK_ERROR("f: the tensor is not defined", visit_floating("f", Tensor(), [](auto) {}));
 }
 
+TEST_CASE("Mask: of 1 and 0 in any dtype; anything else is an error where the mask is made") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32}) {
+    const Tensor values = ints({2, 2}, {1, 0, 1, 1}).to(dtype);
+    const Mask mask = values;
+    CHECK(identical(mask, values));
+    CHECK(mask.shares_buffer_with(values));
+    CHECK(identical(mask.to(DType::f32), values.to(DType::f32)));
+    CHECK_ERROR("mask: (2, 2) must be 1 (takes part) or 0, but element (1, 0) is 2",
+                Mask(ints({2, 2}, {1, 0, 2, -3}).to(dtype)));
+  }
+  CHECK_ERROR("mask: (3) must be 1 (takes part) or 0, but element (1) is -inf",
+              Mask(reals({3}, {0, -std::numeric_limits<double>::infinity(), 1})));
+  CHECK_ERROR("mask: (2) must be 1 (takes part) or 0, but element (0) is nan",
+              Mask(reals({2}, {std::numeric_limits<double>::quiet_NaN(), 1})));
+  CHECK_ERROR("mask: () must be 1 (takes part) or 0, but element () is 0.5", Mask(scalar(0.5)));
+  CHECK(!Mask(Tensor()).defined());
+  CHECK(Mask(zeros({0, 3})).shape() == Shape{0, 3});
+}
+
 }  // namespace attune

@@ -62,7 +62,7 @@ inline Arguments split_arguments(const std::vector<std::string>& arguments,
     } else if (i + 1 < arguments.size()) {
       split.options.emplace_back(one.substr(2), arguments[++i]);
     } else {
-      fail(one, "a value was expected");
+      fail(in_quotes(one), "a value was expected");
     }
   }
   return split;
@@ -84,7 +84,7 @@ inline std::string help_of(const models::OptionList& options) {
     std::size_t column = left.size();
     text += left;
     for (std::string word; words >> word; column += word.size() + 1) {
-      if (column + word.size() > 100) text += "\n" + std::string(column = 32, ' ');
+      if (column + word.size() > 100) text.back() = '\n', text += std::string(column = 32, ' ');
       text += word + " ";
     }
     text.back() = '\n';
@@ -108,8 +108,12 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
   });
   for (const auto& [name, value] : split.options) {
     const models::Option* one = models::find(options, name);
-    if (!one) fail("--" + name, "there is no such option; --help lists them");
-    one->set(value);
+    if (!one) fail(in_quotes("--" + name), "there is no such option; --help lists them");
+    try {
+      one->set(value);
+    } catch (const Error& error) {
+      throw Error("--" + std::string(error.what()));
+    }
   }
   return split.others;
 }

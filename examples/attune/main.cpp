@@ -151,7 +151,14 @@ int run_train(const std::vector<std::string>& arguments) {
     if (typed.others.size() > 1) o.train_target = typed.others[1];
     return o;
   };
-  TrainOptions o = with_given(defaults);
+  TrainOptions o = defaults;
+  std::vector<Given> directory;  // whose checkpoint, if it is resumed, names the model first
+  std::ranges::copy_if(typed.given, std::back_inserter(directory), [](const Given& given) {
+    return given.name == "out" || given.name == "resume";
+  });
+  set_given(options_of(o), directory);
+  const bool resumes = o.resumes();
+  o = with_given(resumes ? stored_options(o.last()) : defaults);
   if (typed.help) {
     models::OptionList shown = options_of(o);
     if (!typed.help_all)
@@ -160,9 +167,7 @@ int run_train(const std::vector<std::string>& arguments) {
                      "train.en train.de --valid val.en --valid-target val.de", !typed.help_all);
   }
   std::optional<Survey> survey;
-  if (o.resumes()) {
-    o = with_given(stored_options(o.last()));
-  } else {  // what the data are like decides the defaults
+  if (!resumes) {  // what the data are like decides the defaults
     check_files(o);
     survey = survey_of(o);
     if (!survey->has_sentences()) o = with_given(train_options(false));

@@ -386,15 +386,16 @@ std::string suggestion(const std::string& typed, const std::vector<std::string>&
 void set_given(const OptionList& options, const std::vector<Given>& given) {
   for (const auto& [name, value, place] : given) {
     const bool typed = place.empty();
-    try {
-      if (const Option* one = models::find(options, name)) {
-        one->set(value);
-        continue;
-      }
-      if (!typed) fail(name, "there is no such option");
+    const Option* option = models::find(options, name);
+    if (!option) {
       std::vector<std::string> names;
-      for (const Option& one : options) names.push_back("--" + one.name);
-      throw Error(name + ": there is no such option" + suggestion("--" + name, names));
+      for (const Option& one : options) names.push_back((typed ? "--" : "") + one.name);
+      const std::string whole = (typed ? "--" : "") + name;
+      throw Error(fmt::format("{}{} is not an option{}", place, in_quotes(whole),
+                              suggestion(whole, names)));
+    }
+    try {
+      option->set(value);
     } catch (const Error& error) {
       throw Error((typed ? "--" : place) + error.what());
     }

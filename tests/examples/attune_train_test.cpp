@@ -8,8 +8,8 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/precision.hpp>
 
+#include "attune/letters.hpp"
 #include "attune_program.hpp"
-#include "support/letters.hpp"
 #include "terminal.hpp"
 
 namespace attune::pairs::test {
@@ -170,10 +170,11 @@ TEST_CASE("attune train: what is wrong with alignments is said with file and lin
     write(file, text);
     check_refused({{corpus.train("o", tiny + Arguments{"--alignments", file}), file + error}});
   }
-  check_refused({{corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"}),
-                  corpus / "none" + ": cannot be read..."},
-                 {corpus.train_guided("o", tiny + Arguments{"--attend", "never"}),
-                  "--alignments: the model has no attention"}});
+  check_refused(
+      {{corpus.train("o", tiny + Arguments{"--alignments", corpus / "none"}),
+        corpus / "none" + ": cannot be read..."},
+       {corpus.train_guided("o", Arguments{"--tokens", "words", "--model", "encoder-decoder"}),
+        "--alignments: the model has no attention"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
@@ -409,9 +410,8 @@ TEST_CASE("attune train: subwords are learnt from so many lines, drawn by the se
 TEST_CASE("attune train: options from a file, and flags before them") {
   const Corpus corpus;
   write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\nmodel = transformer\n");
-  output_of(corpus.train("out",
-                         Arguments{"--inner", "16", "--config", corpus / "none", "--config",
-                                   corpus / "recipe.ini", "--rate", "0.004", "--tokens", "words"}));
+  output_of(corpus.train("out", Arguments{"--inner", "16", "--config", corpus / "recipe.ini",
+                                          "--rate", "0.004", "--tokens", "words"}));
   const auto metadata = load_safetensors(corpus / "out/last.safetensors").metadata;
   CHECK(metadata.at("hidden") == "24");
   CHECK(metadata.at("inner") == "16");

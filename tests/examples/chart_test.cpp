@@ -1,4 +1,4 @@
-#include "support/chart.hpp"
+#include "attune/chart.hpp"
 
 #include <cmath>
 #include <regex>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What a file says, or is called, reaches no output as a control character, nor as markup.
 
-    tests/examples/hostile_text_test.py build/examples/{attune,forecast,speech,long_sentences}
+    tests/examples/hostile_text_test.py build/examples/attune
 
-Words, columns, transcripts, directories and the metadata of a checkpoint have the same hostile text.
+Words, directories and the metadata of a checkpoint have the same hostile text.
 Each command is run on them; its outputs and the reports, tables and logs that it writes are searched.
 """
-import array, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, wave
+import json, os, pathlib, re, struct, subprocess, sys, tempfile
 
 CONTROLS, TAG = "\x1b[31m\x9b\u202e\x7f", "</script>"
 HOSTILE = CONTROLS + TAG
@@ -16,83 +16,39 @@ RAW = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 # in a pipe have marks of the direction of writing, where the language has them.
 DIRECTION = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066\u2067]")
 PLAIN = re.compile(r"(predict|score)(?!.*--json)")
-WRITTEN = {".html", ".json", ".jsonl", ".svg", ".TextGrid", ".tsv", ".txt"}
-SIZES = "--hidden 8 --attention 8 --batch 4 --steps 2 --validate-every 1"
-WORDS = f"{SIZES} --tokens words --embedding 8 --readout 8 --encoder-layers 1 --dropout 0"
-SPEECH = f"{SIZES} --tokens words --layers 2 --embedding 8 --readout 8 --filters 2 --radius 2 --bands 12 --ctc 0"
-TABLE = f"{SIZES} --look-back 4 --horizon 2 --segment 2"
+WRITTEN = {".html", ".json", ".jsonl", ".svg", ".tsv", ".txt"}
+WORDS = """--hidden 8 --attention 8 --batch 4 --steps 2 --validate-every 1 --tokens words --embedding 8 --readout 8
+    --encoder-layers 1 --dropout 0"""
 
 # Paths are relative to a directory with a hostile name, but for {0}: that directory.
-COMMANDS = {
-    "attune": [
-        f"train {{0}}/pairs.tsv --valid {{0}}/pairs.tsv --out {{0}}/out {WORDS}",
-        f"train --resume --out {{0}}/out --steps 3",
-        "train pairs.tsv --valid none --out {0}/new",
-        "train broken.tsv --valid pairs.tsv --out new",
-        *(f"predict {more} --model {{0}}/out --file sources.txt" for more in (
-            "", "--json", "--format text", "--format moses", "--attention always", "--replace-unknown")),
-        "evaluate {0}/pairs.tsv --model out", "evaluate {0}/pairs.tsv --model out --json",
-        *(f"align pairs.tsv --model out --format {form}" for form in ("terminal", "tsv", "json", "pharaoh")),
-        *(f"align pairs.tsv --model out --out out/align.{form}" for form in ("html", "tsv", "json", "txt")),
-        "align one.tsv --model out --out out/align.svg",
-        "align {0}/broken.tsv --model {0}/none", "align {0}/none --model {0}/out",
-        "score pairs.tsv --model out", "score pairs.tsv --model out --json",
-        "compare pairs.tsv --model {0}/out --model {0}/out/last.safetensors",
-        "compare pairs.tsv --json --model {0}/out --model {0}/out/last.safetensors",
-        "report {0}/pairs.tsv --model {0}/out --out {0}/out/pairs.html",
-        "average {0}/out/best.safetensors {0}/out/last.safetensors --out {0}/out/mean.safetensors",
-        "inspect {0}/out", "inspect --json {0}/out", "inspect spoilt.safetensors", "inspect --json spoilt.safetensors",
-        "report pairs.tsv --model {0}/spoilt.safetensors --out out/spoilt.html"],
-    "forecast": [
-        f"train --csv {{0}}/table.csv --out {{0}}/out {TABLE}",
-        "train --resume --csv {0}/table.csv --out {0}/out --steps 3",
-        "train --resume --csv {0}/other.csv --out {0}/out --steps 4",
-        "train --csv {0}/broken.csv --out {0}/new",
-        "predict table.csv --model {0}/out", "predict {0}/other.csv --model {0}/out",
-        "evaluate --model {0}/out", "evaluate --model {0}/out --json", "report --model {0}/out",
-        "compare --csv {0}/table.csv --horizons 2 --variants lstm --seeds 1 --steps 1 --batch 4 --out {0}/compared",
-        "report --model spoilt.safetensors --out out/spoilt.html", "predict {0}/none --model {0}/none"],
-    "speech": [
-        f"train --list {{0}}/list.tsv --valid-list {{0}}/list.tsv --out {{0}}/out {SPEECH}",
-        "train --resume --out {0}/out --steps 3",
-        "train --resume --list {0}/two.tsv --out {0}/out --steps 4",
-        "train --digits {0} --out {0}/new", "compare --digits {0} --out {0}/compared",
-        f"recognise {{0}}/{CONTROLS}.wav {{0}}/two.wav --model {{0}}/out",
-        f"recognise {CONTROLS}.wav two.wav --json --model out", "recognise none.wav broken.tsv --model {0}/out",
-        "evaluate {0}/list.tsv --model out", "evaluate {0}/list.tsv --model out --json",
-        "evaluate {0}/two.tsv --model out", "evaluate {0}/broken.tsv --model out",
-        *(f"align list.tsv --format {form} --model out" for form in ("tsv", "json")),
-        *(f"align {{0}}/list.tsv --format {form} --model out --out out/align.{form}" for form in ("tsv", "json")),
-        "align list.tsv --format textgrid --model out --out out/grids", "align two.tsv --model out",
-        "report --model {0}/out", "report --model {0}/spoilt.safetensors --out {0}/out/spoilt.html"],
-    "long_sentences": [
-        "--steps 1 --hidden 8 --setting a --variants encoder-decoder --seeds 1 --out {0}/out",
-        "--steps 1 --hidden 8 --setting a --variants encoder-decoder --seeds 1 --out {0}/broken"],
-}
-
-
-def write_recording(path, hertz, rate=8000):
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, rate, 0, "NONE", ""))
-        file.writeframes(array.array("h", (int(9000 * math.sin(hertz * i / rate * 6.28)) for i in range(rate // 2))))
+COMMANDS = [
+    f"train {{0}}/pairs.tsv --valid {{0}}/pairs.tsv --out {{0}}/out {WORDS}",
+    f"train --resume --out {{0}}/out --steps 3",
+    "train pairs.tsv --valid none --out {0}/new",
+    "train broken.tsv --valid pairs.tsv --out new",
+    *(f"predict {more} --model {{0}}/out --file sources.txt" for more in (
+        "", "--json", "--format text", "--format moses", "--attention always", "--replace-unknown")),
+    "evaluate {0}/pairs.tsv --model out", "evaluate {0}/pairs.tsv --model out --json",
+    *(f"align pairs.tsv --model out --format {form}" for form in ("terminal", "tsv", "json", "pharaoh")),
+    *(f"align pairs.tsv --model out --out out/align.{form}" for form in ("html", "tsv", "json", "txt")),
+    "align one.tsv --model out --out out/align.svg",
+    "align {0}/broken.tsv --model {0}/none", "align {0}/none --model {0}/out",
+    "score pairs.tsv --model out", "score pairs.tsv --model out --json",
+    "compare pairs.tsv --model {0}/out --model {0}/out/last.safetensors",
+    "compare pairs.tsv --json --model {0}/out --model {0}/out/last.safetensors",
+    "report {0}/pairs.tsv --model {0}/out --out {0}/out/pairs.html",
+    "average {0}/out/best.safetensors {0}/out/last.safetensors --out {0}/out/mean.safetensors",
+    "inspect {0}/out", "inspect --json {0}/out", "inspect spoilt.safetensors", "inspect --json spoilt.safetensors",
+    "report pairs.tsv --model {0}/spoilt.safetensors --out out/spoilt.html"]
 
 
 def write_inputs(directory):
     pairs = [f"one {HOSTILE} {word}\tEINS {HOSTILE} {word}" for word in ("a", "b", "c", "d")]
-    table = [f"2024-01-{1 + n // 24:02} {n % 24:02}:00,{n % 7},{n % 5}" for n in range(240)]
-    (directory / "broken").mkdir()
     for name, text in {
         "pairs.tsv": pairs, "one.tsv": pairs[:1], "broken.tsv": [HOSTILE, f"{HOSTILE}\t\t{HOSTILE}"],
         "sources.txt": [f"one {HOSTILE} never{HOSTILE}"],
-        "table.csv": [f"date,{HOSTILE},b{HOSTILE}", *table], "other.csv": [f"date,b{HOSTILE},{HOSTILE}", *table],
-        "broken.csv": [f"date,{HOSTILE}", f"2024-01-01,{HOSTILE}", HOSTILE],
-        "list.tsv": [f"{CONTROLS}.wav\tone {HOSTILE}", f"two.wav\ttwo {HOSTILE}"],
-        "two.tsv": [f"two.wav\ttwo never{HOSTILE}"],
-        "broken/results.jsonl": [json.dumps({HOSTILE: HOSTILE}), HOSTILE],
     }.items():
         (directory / name).write_text("\n".join(text) + "\n", encoding="utf-8")
-    write_recording(directory / f"{CONTROLS}.wav", 300, rate=16000)
-    write_recording(directory / "two.wav", 500)
 
 
 def spoil(source, target):
@@ -118,7 +74,7 @@ def check_program(program, directory):
     directory.mkdir(parents=True)
     write_inputs(directory)
     succeeded = 0
-    for command in COMMANDS[program.name]:
+    for command in COMMANDS:
         process = subprocess.run([program, *(word.replace("{0}", str(directory)) for word in command.split())],
                                  cwd=directory, env=dict(os.environ, ATTUNE_THREADS="1"), capture_output=True)
         assert process.returncode in (0, 1), f"{program.name} {command!a}: {process.returncode}"
@@ -128,13 +84,13 @@ def check_program(program, directory):
         best = directory / "out/best.safetensors"
         if best.exists() and not (directory / "spoilt.safetensors").exists():
             spoil(best, directory / "spoilt.safetensors")
-    written = [path for path in directory.glob("*/**/*") if path.suffix in WRITTEN and path.parent.name != "broken"]
+    written = [path for path in directory.glob("*/**/*") if path.suffix in WRITTEN]
     for path in written:
         check(path.name, path.read_bytes())
     return succeeded, len(written)
 
 
-for argument in sys.argv[1:]:
-    with tempfile.TemporaryDirectory() as scratch:
-        succeeded, files = check_program(pathlib.Path(argument).absolute(), pathlib.Path(scratch) / HOSTILE)
-        print(f"{argument}: {succeeded} commands succeeded, {files} files were searched")
+with tempfile.TemporaryDirectory() as scratch:
+    succeeded, files = check_program(pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(scratch) / HOSTILE)
+    assert succeeded > 25, succeeded
+    print(f"{succeeded} commands succeeded, {files} files were searched")

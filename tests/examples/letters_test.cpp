@@ -1,4 +1,4 @@
-#include "support/letters.hpp"
+#include "attune/letters.hpp"
 
 #include <doctest/doctest.h>
 
@@ -82,7 +82,8 @@ TEST_CASE("Tokenizer: decomposed characters come back composed") {
   CHECK(tokenizer.encode("é 한") == Tokens{"e", "\u0301", " ", "\u1112", "\u1161", "\u11AB"});
   CHECK(tokenizer.encode("e\u0301") == tokenizer.encode("é"));
   CHECK(tokenizer.decode(tokenizer.encode("é 한 ab")) == "é 한 ab");
-  CHECK(tokenizer_from_json(to_json(tokenizer), read_rewriter).encode("é") == Tokens{"e", "\u0301"});
+  CHECK(tokenizer_from_json(to_json(tokenizer), read_rewriter).encode("é") ==
+        Tokens{"e", "\u0301"});
   CHECK_THROWS_AS(tokenizer.encode("a\xFF"), Error);
 }
 

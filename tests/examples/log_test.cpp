@@ -1,4 +1,4 @@
-#include "support/log.hpp"
+#include "attune/log.hpp"
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "support/page.hpp"
+#include "attune/page.hpp"
 
 #include <regex>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include <attune/tensor/check.hpp>
 
-#include "support/chart.hpp"
+#include "attune/chart.hpp"
 #include "support/report_tools.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // A training run, whatever is trained: its directory, who may use it, and what is saved when.
-#include "support/run.hpp"
+#include "attune/run.hpp"
 
 #include <unistd.h>
 
@@ -7,8 +7,8 @@
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "attune/output.hpp"
 #include "attune_program.hpp"
-#include "support/output.hpp"
 
 namespace attune::pairs::test {
 namespace {
@@ -94,7 +94,8 @@ TEST_CASE("attune train: another run in the same directory is refused, and chang
 
 /// Ten steps of one weight, with a validation that fails after step 7.
 void train(const Directory& directory, bool resume) {
-  const TrainingOptions options{.out = directory.path(), .resume = resume, .validate_every = 7};
+  TrainOptions options;
+  options.out = directory.path(), options.resume = resume, options.validate_every = 7;
   RunDirectory files(options.out, resume);
   nn::Parameters parameters(1);
   const Var w = parameters.add("w", {2}, nn::init::constant(1));
@@ -104,8 +105,7 @@ void train(const Directory& directory, bool resume) {
           [&](Safetensors& file) { nn::save_parameters(parameters, file); }, {adam, best});
   while (run.goes_on(10)) {
     if (run.trains()) {
-      run.update(adam, run.backward(2, [&](Index, Index) { return sum(w * w); }),
-                 {.rate = 0.1, .size = 2});
+      run.update(adam, run.backward(2, [&](Index, Index) { return sum(w * w); }), 0.1, 2);
     }
     const auto measured = run.validate([&]() -> double {
       if (!resume) fail("validate", "no");

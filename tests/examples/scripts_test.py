@@ -25,7 +25,7 @@ def main():
             return result.stdout if status == 0 else result.stderr
 
         assert "without arguments, dates trains" in run(dates, "3 May 79", status=1)
-        assert "expected, not '0'" in run(dates, "--steps", "0", status=1)
+        assert "--steps: '0' is not a whole number" in run(dates, "--steps", "0", status=1)
         refused = run(dates, status=1, ATTUNE_TARGET="none")
         targets = re.search(r"have: ((\w+(, )?)+)(in |$)", refused)[1].strip(", ").split(", ")
         for target, threads in [(target, threads) for target in targets for threads in "13"]:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """One training by several workers: the bits of one alone, also when it is killed and others go on.
 
-    tests/examples/workers_test.py build/examples/{attune,forecast} --kills 2
+    tests/examples/workers_test.py build/examples/attune --kills 2
 
-With --kills N, a random worker of each program is killed N times, at random moments; another number
+With --kills N, a random worker of each training is killed N times, at random moments; another number
 of them goes on.
 """
 import argparse, os, pathlib, random, signal, subprocess, sys, tempfile, time
@@ -119,31 +119,26 @@ def check_other_data(program, directory, draw):
     os.chdir(directory)
     for place in directory, other:
         kill_resume.write_pairs(place, "valid", 40, draw)
-        kill_resume.write_table(place, 600, draw)
-    data, file, options = ("validation", "valid.tsv", [f"--train={directory}/train.tsv", "--valid=valid.tsv",
-                                                     "--steps=5"])
-    if pathlib.Path(program).name == "forecast":
-        data, file, options = "training", "table.csv", [*kill_resume.FORECAST, "--csv=table.csv"]
-    train = [program, "train", "--shards", "2", "--out", str(directory / "refused"), *options]
+    train = [program, "train", "--shards", "2", "--out", str(directory / "refused"), "--steps=5",
+             f"--train={directory}/train.tsv", "--valid=valid.tsv"]
     [line] = errors_of(1, *train, ":", "-n", "1", "-wdir", str(other), *train)
-    assert "worker 1 of 2 on" in line and f" has {data}_data = " in line and line.endswith(f" of {file}"), line
+    assert "worker 1 of 2 on" in line and " has validation_data = " in line and line.endswith(" of valid.tsv"), line
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("programs", nargs="+", type=os.path.abspath)
+    parser.add_argument("program", type=os.path.abspath)
     parser.add_argument("--kills", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory() as temporary:
-        for program, task in kill_resume.trainings(arguments.programs):
-            check_training(program, task, pathlib.Path(temporary), arguments.kills, draw)
-        attune = next(program for program in arguments.programs if pathlib.Path(program).name == "attune")
-        check_predictions(attune, pathlib.Path(temporary))
-        check_refusals(attune, pathlib.Path(temporary))
-        for program in arguments.programs:
-            check_other_data(program, pathlib.Path(temporary), draw)
+        directory, program = pathlib.Path(temporary), arguments.program
+        for task in kill_resume.TASKS:
+            check_training(program, task, directory, arguments.kills, draw)
+        check_predictions(program, directory)
+        check_refusals(program, directory)
+        check_other_data(program, directory, draw)
 
 
 if __name__ == "__main__":

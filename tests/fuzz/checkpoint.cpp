@@ -16,9 +16,9 @@
 #include <attune/nn/parameters.hpp>
 
 #include "attune/evaluation.hpp"
+#include "attune/letters.hpp"
+#include "attune/run_directory.hpp"
 #include "fuzz.hpp"
-#include "support/letters.hpp"
-#include "support/run_directory.hpp"
 
 namespace {
 
@@ -49,12 +49,11 @@ std::vector<Change> changes(std::string_view text) {
 
 /// Options of a model that is small whatever the changes.
 models::AnyModelOptions model_options(const std::string& name, const std::vector<Change>& all) {
-  auto options = models::model_options(name, {{"embedding", "2"},
-                                              {"hidden", "2"},
-                                              {"attention", "2"},
-                                              {"readout", "2"},
-                                              {"layers", "1"},
-                                              {"longest", "4"}});
+  auto options = models::model_options(name);
+  for (const char* size : {"embedding", "hidden", "attention", "readout", "inner", "longest"})
+    fuzz::accepted([&] { return models::set(options, size, "2"), true; });
+  for (const char* count : {"attention-heads", "encoder-layers", "decoder-layers"})
+    fuzz::accepted([&] { return models::set(options, count, "1"), true; });
   for (const auto& [kind, option, value] : all) {
     if (kind != '*' ||
         (value.size() > 1 && std::isdigit(static_cast<unsigned char>(value[0])) && value[1] != '.'))

@@ -17,19 +17,20 @@ std::string lines_of(const Metadata& options) {
 
 void fuzz_one(std::string_view input) {
   const fuzz::MemoryFile file(input);
-  pairs::TrainOptions options = pairs::train_options(true);
-  options.config = file.path();
+  const auto given = fuzz::accepted([&] { return pairs::read_config(file.path()); });
+  if (!given) return;
   fuzz::accepted([&] {
     pairs::UseOptions use;
-    use.config = file.path();
-    return pairs::read_config(use, pairs::predict_command), true;
+    return pairs::set_given(pairs::options_of(use, pairs::predict_command), *given), true;
   });
-  if (!fuzz::accepted([&] { return pairs::read_config(options), true; })) return;
+  pairs::TrainOptions options = pairs::train_options(true);
+  if (!fuzz::accepted([&] { return pairs::set_given(options, *given), true; })) return;
   const Metadata map = pairs::to_metadata(options);
   const fuzz::MemoryFile again_file(lines_of(map));
   pairs::TrainOptions again = pairs::train_options(true);
-  again.config = again_file.path();
   // Blanks at the ends of a path are not of the value.
-  if (!fuzz::accepted([&] { return pairs::read_config(again), true; })) return;
+  if (!fuzz::accepted(
+          [&] { return pairs::set_given(again, pairs::read_config(again_file.path())), true; }))
+    return;
   expect(pairs::to_metadata(again).at("model") == map.at("model"), "another model comes back");
 }

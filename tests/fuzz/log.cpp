@@ -1,13 +1,13 @@
 // Logs: what is read of them, how they go on after a torn line, and charts of them.
-#include "support/log.hpp"
+#include "attune/log.hpp"
 
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
+#include "attune/chart.hpp"
 #include "fuzz.hpp"
-#include "support/chart.hpp"
 
 namespace {
 

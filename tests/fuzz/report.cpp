@@ -9,8 +9,8 @@
 #include <attune/models/text/utf8.hpp>
 
 #include "attune/alignment_forms.hpp"
+#include "attune/page.hpp"
 #include "fuzz.hpp"
-#include "support/page.hpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <attune/models/text/utf8.hpp>
 
 #include "attune/data.hpp"
+#include "attune/output.hpp"
 #include "fuzz.hpp"
-#include "support/output.hpp"
 
 namespace {
 

@@ -102,14 +102,4 @@ struct AllSteps {
   std::vector<Var> weights;  // of each step; none without attention
 };
 
-/// One part of the outputs of all steps: T of (B, n) -> (T, B, n). Undefined where they are.
-template <class Output>
-Var stack(const std::vector<Output>& outputs, Var Output::*part) {
-  if (outputs.empty() || !(outputs.front().*part).defined()) return {};
-  std::vector<Var> all;
-  all.reserve(outputs.size());
-  for (const Output& output : outputs) all.push_back(output.*part);
-  return attune::stack(all);
-}
-
 }  // namespace attune::models

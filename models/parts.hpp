@@ -145,36 +145,10 @@ class WithEncoder : public Decoder {
 
 enum class Activation { tanh, maxout };
 
-/// The activation of s U_o + y V_o + c C_o + b_o, with maxout of columns twice as many: the "deep
-/// output" of Cho et al. (2014, A.1) and of Bahdanau et al. (2014, A.2.2).
-class DeepOutput {
- public:
-  /// `context` is C, 0 where there is none.
-  template <class Options>
-  DeepOutput(const nn::Scope& scope, const Options& o, Index context, Activation activation)
-      : activation_(activation) {
-    const Index columns = activation == Activation::maxout ? 2 * o.readout : o.readout;
-    U_o_ = scope.add("U_o", {o.hidden, columns}, nn::init::glorot());
-    V_o_ = scope.add("V_o", {o.embedding, columns}, nn::init::glorot());
-    if (context > 0) C_o_ = scope.add("C_o", {context, columns}, nn::init::glorot());
-    b_o_ = scope.add("b_o", {columns}, nn::init::zeros());
-  }
-
-  /// s (..., H), y (..., E), c (..., C) -> (..., R); c is undefined where there is no context
-  Var operator()(const Var& s, const Var& y, const Var& c) const {
-    Var t = add_matmul(add_matmul(b_o_, s, U_o_), y, V_o_);
-    if (c.defined()) t = add_matmul(t, c, C_o_);
-    return activation_ == Activation::maxout ? maxout(t) : tanh(t);
-  }
-
- private:
-  Activation activation_;
-  Var U_o_, V_o_, C_o_, b_o_;  // of H, E and C rows, and the bias
-};
-
 /// Base of the decoders of one layer: the target's word vectors, the bridge to the first state, the
-/// cell and a deep output, with the parameters "target.E", "bridge.*", "decoder.layer1.*",
-/// "readout.*" and "output.*".
+/// cell, and the "deep output" of Cho et al. (2014, A.1) and of Bahdanau et al. (2014, A.2.2), with
+/// the parameters "target.E", "bridge.*", "decoder.layer1.*", "readout.*" and "output.*":
+///     t = activation(s U_o + y V_o + c C_o + b_o), with maxout of columns twice as many
 class OneLayerDecoder {
  public:
   /// The previous words, as the cell reads them.
@@ -194,8 +168,11 @@ class OneLayerDecoder {
   }
 
   AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
-    const Var s = stack(outputs, &Output::s), c = stack(outputs, &Output::c);
-    return {readout_dropout_(readout_(s, words.y, c)), output_};
+    std::vector<Var> all_s, all_c;
+    for (const Output& output : outputs) all_s.push_back(output.s), all_c.push_back(output.c);
+    const Var s = stack(all_s), c = stack(all_c);  // (T, B, H), (T, B, C)
+    const Var t = add_matmul(add_matmul(add_matmul(b_o_, s, U_o_), words.y, V_o_), c, C_o_);
+    return {readout_dropout_(activation_ == Activation::maxout ? maxout(t) : tanh(t)), output_};
   }
 
  protected:
@@ -206,9 +183,16 @@ class OneLayerDecoder {
       : target_(WordVectors::of_target(scope, o)),
         bridge_(scope / "bridge", bridge, o.hidden),
         cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
-        readout_(scope / "readout", o, context, activation),
+        activation_(activation),
         readout_dropout_(rate_or(o.readout_dropout, o.dropout)),
-        output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)) {}
+        output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)) {
+    const nn::Scope readout = scope / "readout";
+    const Index columns = activation == Activation::maxout ? 2 * o.readout : o.readout;
+    U_o_ = readout.add("U_o", {o.hidden, columns}, nn::init::glorot());
+    V_o_ = readout.add("V_o", {o.embedding, columns}, nn::init::glorot());
+    C_o_ = readout.add("C_o", {context, columns}, nn::init::glorot());
+    b_o_ = readout.add("b_o", {columns}, nn::init::zeros());
+  }
 
   /// "decoder.W_c", from the context to the gates: (context, gates · H)
   Var context_weights(const nn::Scope& scope, Index context) const {
@@ -221,7 +205,8 @@ class OneLayerDecoder {
   nn::Recurrent cell_;
 
  private:
-  DeepOutput readout_;
+  Activation activation_;
+  Var U_o_, V_o_, C_o_, b_o_;  // of H, E and C rows, and the bias
   nn::Dropout readout_dropout_;
   Affine output_;
 };

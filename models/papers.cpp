@@ -19,8 +19,8 @@ OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) 
   constexpr double longest = 1 << 20;
   std::vector<std::string> kinds;
   for (const nn::ScoreKind& kind : nn::score_kinds()) kinds.push_back(kind.name);
-  const auto at = [kinds, &score] {
-    return static_cast<std::size_t>(std::ranges::find(kinds, score.kind) - kinds.begin());
+  const auto at = [&score] {
+    return static_cast<std::size_t>(&nn::score_kind(score.kind) - nn::score_kinds().data());
   };
   const auto set = [&score](std::size_t i) { score.kind = nn::score_kinds()[i].name; };
   const auto only_for = [&](const std::string& kind, Option one) {

@@ -65,7 +65,13 @@ Var Linear::operator()(const Var& x) const {
 }
 
 Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init)
-    : E_(scope.add("E", {vocabulary, size}, init)), path_(scope.path()) {}
+    : path_(scope.path()) {
+  detail::in_layer(path_, [&] {
+    if (vocabulary < 1)
+      fail("Embedding", fmt::format("vocabulary = {} is less than 1", vocabulary));
+  });
+  E_ = scope.add("E", {vocabulary, size}, init);
+}
 
 Var Embedding::operator()(const Tensor& ids) const {
   return detail::in_layer(path_, [&] { return gather(E_, ids); });

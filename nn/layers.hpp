@@ -68,6 +68,7 @@ class Linear {
 /// A row of a table for each word.
 class Embedding {
  public:
+  /// Throws when the vocabulary has no word.
   Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init = init::normal(0.1));
 
   /// ids i32 (...) -> (..., size)

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = ["tensor", "autograd", "nn", "models"]
 # Tests that take long and say little about a mistake.
 SLOW = {"tensor": "-tce=*interrupted*",
-        "models": "-tce=Seq2Seq: gradients of every score*,Seq2Seq: gradients of every variant*"}
+        "models": "-tce=papers: gradients of every score*"}
 
 
 def places_missing():

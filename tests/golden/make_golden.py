@@ -1,10 +1,10 @@
 """Writes the reference numbers that attune's tests compare against.
 
 What it does
-    Runs small LSTMs, GRUs, attention, losses, optimiser steps and a whole tiny
-    translation model in PyTorch, and writes what went in, what came out and the
-    gradients as small JSON files next to this script, one per case. README.md, in
-    the same folder, gives the layout of the files and the equations of each case.
+    Runs small LSTMs, GRUs, attention, losses and optimiser steps in PyTorch, and
+    writes what went in, what came out and the gradients as small JSON files next to
+    this script, one per case. README.md, in the same folder, gives the layout of the
+    files and the equations of each case.
 
 What it needs
     Python 3 with PyTorch, without any GPU. The files kept here were made with
@@ -821,100 +821,6 @@ def make_ops2():
     case.write()
 
 
-# ----------------------------------------------------------------------------------
-# A whole model
-# ----------------------------------------------------------------------------------
-
-
-def bahdanau(p, max_out, by_modules):
-    """Bahdanau, Cho and Bengio's model, with GRUs of the reset-after form.
-
-    by_modules: the encoder by nn.GRU on packed sequences and the decoder's step by
-    nn.GRUCell's function, rather than written out.
-    """
-    source, source_mask = p["source"], p["source_mask"]
-    encoder = bidirectional_gru_by_module if by_modules else bidirectional_gru_written_out
-    memory, _, h_backward = encoder(p, p["source_embedding"][source], source_mask)
-    s = torch.tanh(h_backward @ p["W_init"] + p["b_init"])
-    out = {"memory": memory, "s_0": s, "s": [], "alphas": [], "contexts": [], "logits": []}
-
-    for previous in p["previous"]:  # of each target step, the words (B) before it
-        y = p["target_embedding"][previous]
-        alpha = masked_softmax(attention_energies(p, s, memory), source_mask)
-        c = (alpha[:, :, None] * memory).sum(0)
-        if by_modules:
-            W_yc, zero = torch.cat([p["W_y"], p["W_c"]]), torch.zeros_like(p["b_hn"])
-            s = torch.gru_cell(torch.cat([y, c], 1), s, W_yc.t(), p["W_h"].t(), p["b"],
-                               torch.cat([zero, zero, p["b_hn"]]))
-        else:
-            x_r, x_z, x_n = (y @ p["W_y"] + c @ p["W_c"] + p["b"]).chunk(3, 1)
-            h_r, h_z, h_n = (s @ p["W_h"]).chunk(3, 1)
-            r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-            n = torch.tanh(x_n + r * (h_n + p["b_hn"]))
-            s = (1 - z) * n + z * s
-        readout = s @ p["U_s"] + y @ p["U_y"] + c @ p["U_c"] + p["b_o"]
-        readout = maxout(readout) if max_out else torch.tanh(readout)
-        out["s"].append(s)
-        out["alphas"].append(alpha)
-        out["contexts"].append(c)
-        out["logits"].append(readout @ p["W_o"] + p["b_out"])
-
-    out = {n: torch.stack(v) if isinstance(v, list) else v for n, v in out.items()}
-    losses = token_losses(out["logits"], p["next"], p["target_mask"])
-    out["loss"] = losses.sum() / p["target_mask"].sum()
-    return out
-
-
-def make_bahdanau():
-    case = Case("bahdanau")
-    S, T, B = 6, 5, 3
-    E, H, A, R, V_s, V_t = 7, 4, 9, 10, 11, 13
-    PAD, BEGIN, END = 0, 1, 2
-
-    for prefix, seed, max_out in (("", 110, False), ("maxout/", 111, True)):
-        rng = Random(seed)
-        source_mask, target_mask = mask_of([4, 6, 1], S), mask_of([3, 5, 2], T)
-        source = rng.integers(S, B, low=3, high=V_s) * source_mask.long()
-        previous = torch.full((T, B), PAD)
-        following = torch.full((T, B), PAD)
-        for b, length in enumerate(target_mask.sum(0).long().tolist()):
-            words = rng.integers(length - 1, low=3, high=V_t).tolist()
-            previous[:length, b] = torch.tensor([BEGIN] + words)
-            following[:length, b] = torch.tensor(words + [END])
-        constants = {"source": source, "source_mask": source_mask, "previous": previous,
-                     "next": following, "target_mask": target_mask}
-
-        width = 2 * R if max_out else R
-        variables = {
-            "source_embedding": rng.normal(V_s, E),
-            **gru_parameters(rng, E, H, "forward."),
-            **gru_parameters(rng, E, H, "backward."),
-            "W_init": rng.normal(H, H, scale=0.5),
-            "b_init": rng.normal(H, scale=0.5),
-            "target_embedding": rng.normal(V_t, E),
-            "W_a": rng.normal(H, A),
-            "U_a": rng.normal(2 * H, A),
-            "v_a": rng.normal(A),
-            "W_y": rng.normal(E, 3 * H, scale=0.4),
-            "W_c": rng.normal(2 * H, 3 * H, scale=0.5),
-            "W_h": rng.normal(H, 3 * H, scale=0.6),
-            "b": rng.normal(3 * H, scale=0.5),
-            "b_hn": rng.normal(H, scale=0.5),
-            "U_s": rng.normal(H, width, scale=0.5),
-            "U_y": rng.normal(E, width, scale=0.3),
-            "U_c": rng.normal(2 * H, width, scale=0.5),
-            "b_o": rng.normal(width, scale=0.3),
-            "W_o": rng.normal(R, V_t, scale=0.5),
-            "b_out": rng.normal(V_t, scale=0.5),
-        }
-        # The gradients are those of the loss itself.
-        evaluate(case, rng, lambda p: bahdanau(p, max_out, by_modules=False),
-                 variables, constants, prefix=prefix, cotangents={"loss": 1.0},
-                 no_cotangent=("memory", "s_0", "s", "alphas", "contexts", "logits"),
-                 same_as=lambda p: bahdanau(p, max_out, by_modules=True))
-    case.write()
-
-
 def main():
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
@@ -934,7 +840,6 @@ def main():
     make_stacked(nn.GRU, "stacked_gru", 144)
     make_ops()
     make_ops2()
-    make_bahdanau()
 
 
 if __name__ == "__main__":

@@ -3,11 +3,9 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/models/any_model.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/seq2seq.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
-#include "models/wirings.hpp"
 #include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
@@ -21,23 +19,20 @@ static_assert(models::WordModel<AnyModel>);
 
 const models::Vocabularies kSizes{.source = 11, .target = 9};
 
-AnyModelOptions sized(const char* name) {
-  return models::model_options(name, {{"embedding", "5"},
-                                      {"hidden", "6"},
-                                      {"attention", "7"},
-                                      {"readout", "6"},
-                                      {"layers", "2"},
-                                      {"dropout", "0.3"}});
+AnyModelOptions sized(const std::string& text) {
+  return options_from(text,
+                      "embedding=5 hidden=6 attention=7 readout=6 layers=2 attention-heads=2 "
+                      "inner=5 dropout=0.3");
 }
 
 text::Batch batch() { return text::make_batch(ragged_pairs(11, 9, 8)); }
 
 /// Losses, gradients, hypotheses and forced scores of a model made by name and of its class.
-template <class M, class Own>
-void check_same(const char* name) {
-  CAPTURE(name);
-  const AnyModelOptions options = sized(name);
-  Own own = std::get<Own>(options.own);
+template <class M>
+void check_same() {
+  INFO(std::string(M::name));
+  const AnyModelOptions options = sized(M::name);
+  auto own = std::get<typename M::Options>(options.own);
   own.source_vocabulary = kSizes.source, own.target_vocabulary = kSizes.target;
   nn::Parameters params(3), others(3);
   const AnyModel any(params, options, kSizes);
@@ -65,42 +60,46 @@ void check_same(const char* name) {
     CHECK(std::ranges::equal(found[b], by_class[b], same));
   CHECK(std::ranges::equal(models::sample(any, any.encode(source, mask)),
                            models::sample(model, model.encode(source, mask)), same));
+  // A Transformer's class computes all steps at once, an AnyModel one by one.
+  if constexpr (std::is_same_v<M, models::Transformer>) return;
   CHECK(std::ranges::equal(models::force_decode(any, batch()), models::force_decode(model, batch()),
                            same));
 }
 
 TEST_CASE("AnyModel: by name it is the model of that class, to the bit") {
-  check_same<models::Bahdanau, models::BahdanauOptions>("bahdanau");
-  check_same<models::Nematus, models::NematusOptions>("nematus");
-  check_same<models::Luong, models::LuongOptions>("luong");
-  check_same<models::EncoderDecoder, models::EncoderDecoderOptions>("encoder-decoder");
-  check_same<models::Sutskever, models::SutskeverOptions>("sutskever");
-  check_same<models::Seq2Seq, models::Seq2SeqOptions>("seq2seq");
+  check_same<models::Bahdanau>();
+  check_same<models::Nematus>();
+  check_same<models::Luong>();
+  check_same<models::EncoderDecoder>();
+  check_same<models::Sutskever>();
+  check_same<models::Transformer>();
 }
 
-TEST_CASE("AnyModel: every option of every model survives the way through text") {
+TEST_CASE(
+    "AnyModel: every option of every model survives the way through text, and refuses others") {
   for (const models::ModelKind& kind : models::model_kinds()) {
     CAPTURE(kind.name);
     AnyModelOptions options = models::model_options(kind.name);
-    for (const auto& field : models::all_model_fields()) {
-      CAPTURE(field.name);
-      const std::string before = field.get(options);
-      if (before.empty()) continue;  // another model's
-      std::vector<std::string> values = field.choices;
-      if (values.empty()) values = {"0.25", "3", "7"};  // a rate, or a whole number
+    for (const models::Option& option : options_of(options)) {
+      CAPTURE(option.name);
+      CHECK_FALSE(option.help.empty());
+      const std::string before = option.get();
+      std::vector<std::string> values = option.choices;
+      if (values.empty()) values = {option.name.ends_with("dropout") ? "0.25" : "0.5", "1", "3"};
       for (const std::string& value : values) {
-        try {
-          models::set(options, field.name, value);
-        } catch (const Error&) {
-          continue;
-        }
-        if (field.get(options) != before) break;
+        if (error_of([&] { option.set(value); }) != "no error") continue;  // a whole number
+        CHECK(option.get() == value);
+        if (value != before) break;
       }
-      CHECK(field.get(options) != before);
+      CHECK(option.get() != before);
+      for (const std::string bad : {"", "foo", "-2", "nan", "1x"})
+        CHECK(error_of([&] { option.set(bad); }).starts_with(option.name + ": "));
     }
-    const auto map = to_map(options);
-    CHECK(map.at("model") == kind.name);
-    CHECK(to_map(models::model_options_from(map)) == map);
+    const auto map = to_map(options_of(options));
+    CHECK(map.size() == options_of(options).size());
+    AnyModelOptions back = models::model_options(kind.name);
+    set_from(options_of(back), map);
+    CHECK(to_map(options_of(back)) == map);
   }
 }
 
@@ -108,17 +107,24 @@ TEST_CASE("AnyModel: options that are not the model's are errors which say whose
   AnyModelOptions options = models::model_options("bahdanau");
   CHECK_ERROR(
       "model: 'perceptron' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
-      "transformer, seq2seq",
+      "transformer",
       models::model_options("perceptron"));
-  CHECK_ERROR("window: the model bahdanau has no such option, only luong, seq2seq",
-              models::set(options, "window", "local-p"));
+  CHECK_ERROR("input-feeding: the model bahdanau has no such option, only luong",
+              models::set(options, "input-feeding", "yes"));
+  CHECK_ERROR("layers: the model bahdanau has no such option, only sutskever",
+              models::set(options, "layers", "2"));
   CHECK_ERROR("colour: there is no such option of the model bahdanau",
               models::set(options, "colour", "red"));
-  auto map = to_map(options);
+  CHECK_ERROR("window: 'local' is not one of global, local-m, local-p",
+              models::set(options, "window", "local"));
+  CHECK_ERROR("hidden: '0' is not a whole number from 1 to 65536",
+              models::set(options, "hidden", "0"));
+  models::set(options, "score", "scaled-dot");
+  models::set(options, "score", "scaled_dot");
+  CHECK(std::get<models::BahdanauOptions>(options.own).score.kind == "scaled_dot");
+  auto map = to_map(options_of(options));
   map.erase("hidden");
-  CHECK_ERROR("options: there is no 'hidden'", models::model_options_from(map));
-  map.erase("model");
-  CHECK_ERROR("options: there is no 'model'", models::model_options_from(map));
+  CHECK_ERROR("options: there is no 'hidden'", set_from(options_of(options), map));
   nn::Parameters params(1);
   options.name = "luong";
   CHECK_ERROR("AnyModel: the options are not those of the model luong",
@@ -129,49 +135,32 @@ TEST_CASE("AnyModel: options that are not the model's are errors which say whose
               AnyModel(params, options, kSizes));
 }
 
-TEST_CASE("AnyModel: the fields of all models act on whichever it is") {
-  const auto fields = models::all_model_fields();
-  const auto field = [&](const char* name) {
-    return *std::ranges::find(fields, name, [](const auto& f) { return f.name; });
-  };
-  AnyModelOptions luong = models::model_options("luong"), other = models::model_options("nematus");
-  field("layers").set(luong, "1");
-  CHECK(std::get<models::LuongOptions>(luong.own).layers == 1);
-  CHECK(field("layers").get(other).empty());
-  CHECK_FALSE(field("layers").has_effect(other));
-  CHECK(field("layers").has_effect(luong));
-  CHECK(field("layers").needs == "the model luong or sutskever");
-  CHECK_FALSE(field("heads").has_effect(luong));
-  CHECK(field("heads").needs == "score multi-head of the model luong or seq2seq");
-  CHECK(field("longest").needs == "score location of the model luong or seq2seq");
-  CHECK(field("hidden").needs.empty());
-  CHECK(models::attends(other));
-  CHECK_FALSE(models::attends(models::model_options("encoder-decoder")));
-  CHECK(models::longest_source(luong) == 0);
-  models::set(luong, "score", "location");
-  CHECK(models::longest_source(luong) == 100);
+TEST_CASE("AnyModel: an option names what it has no effect without") {
+  AnyModelOptions options = models::model_options("luong");
+  const auto option = [&](const char* name) { return *models::find(options_of(options), name); };
+  CHECK_FALSE(option("heads").has_effect);
+  CHECK(option("heads").needs == "score multi-head");
+  CHECK(option("half-width").needs == "a window");
+  CHECK(option("hidden").needs.empty());
+  CHECK(models::longest_source(options) == 0);
+  models::set(options, "score", "location");
+  models::set(options, "window", "local-m");
+  CHECK(option("longest").has_effect);
+  CHECK(option("half-width").has_effect);
+  CHECK(models::longest_source(options) == 100);
+  CHECK(models::longest_source(models::model_options("transformer")) == 0);
 }
 
 TEST_CASE("AnyModel: label smoothing and the coverage loss are of training") {
   nn::Parameters params(3);
-  AnyModelOptions options = models::model_options(
-      "luong",
-      {{"label-smoothing", "0.2"}, {"coverage-loss", "0.5"}, {"embedding", "5"}, {"hidden", "6"}});
-  const AnyModel model(params, options, kSizes);
+  const AnyModel model(
+      params, options_from("luong label-smoothing=0.2 coverage-loss=0.5", "embedding=5 hidden=6"),
+      kSizes);
   CHECK(model.loss(batch()).item() == models::loss(model, batch()).item());
   Random random(1);
   const nn::Training training(random);
   CHECK(model.loss(batch()).item() ==
         models::loss(model, batch(), {.label_smoothing = 0.2, .coverage = 0.5}).item());
-}
-
-TEST_CASE("AnyModel: an ensemble of one is that model") {
-  nn::Parameters params(3);
-  const AnyModel one(params, sized("bahdanau"), kSizes), alone = models::ensemble_of({one});
-  const auto [source, mask] = text::make_source_batch(random_sentences({2, 5, 1}, 11, 6));
-  const text::SourceBatch sources{source, mask};
-  const auto found = models::search(alone, sources), expected = models::search(one, sources);
-  for (std::size_t b = 0; b < 3; ++b) CHECK(std::ranges::equal(found[b], expected[b], same));
 }
 
 TEST_CASE("AnyModel: a state of another model is an error") {
@@ -183,22 +172,25 @@ TEST_CASE("AnyModel: a state of another model is an error") {
   CHECK_ERROR("AnyModel: a value of another model", b.select({}, Tensor::of({1}, {0})));
 }
 
-using models::AnyModel, models::ensemble_of;
-using models::SearchOptions;
-using text::Sentence;
+// ---- Ensembles
 
-const SearchOptions kOptions{
+using models::ensemble_of;
+
+const models::SearchOptions kOptions{
     .beam = 4, .max_length = 7, .length_penalty = 0.6, .coverage_penalty = 0.1, .best = 4};
 
 TEST_CASE("Ensemble: of a model with itself it is the model") {
   const Translator t;
+  const AnyModel one = ensemble_of({AnyModel(t.model)});
   const AnyModel twice = ensemble_of({AnyModel(t.model), AnyModel(t.model)});
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5, 1}, 11, 6));
   const auto expected = models::search(t.model, t.model.encode(source, mask), kOptions);
+  const auto found_by_one = models::search(one, one.encode(source, mask), kOptions);
   const auto found = models::search(twice, twice.encode(source, mask), kOptions);
   const auto drawn = models::sample(t.model, t.model.encode(source, mask), {.max_length = 7});
   const auto drawn_by_both = models::sample(twice, twice.encode(source, mask), {.max_length = 7});
   for (std::size_t b = 0; b < 3; ++b) {
+    CHECK(std::ranges::equal(found_by_one[b], expected[b], same));
     CHECK(drawn_by_both[b].words == drawn[b].words);
     REQUIRE(found[b].size() == expected[b].size());
     for (std::size_t i = 0; i < found[b].size(); ++i) {
@@ -217,7 +209,7 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
     for (std::size_t v = 0; v < p.size(); ++v) p[v] = (p[v] + q[v] + r[v]) / 3;
     return p;
   });
-  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
+  const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3, 3}, {5}}}, DType::f64);
   const auto expected = models::search(mean, mean.encode(source, mask), kOptions);
   const AnyModel all = ensemble_of(
       {AnyModel(TableDecoder(a)), AnyModel(TableDecoder(b)), AnyModel(TableDecoder(c))});
@@ -231,24 +223,19 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
   }
 }
 
-/// A published model, for vocabularies of 11 and 9.
-models::Seq2SeqOptions sized(const char* paper, Index hidden) {
-  return wired(paper,
-               {.source_vocabulary = 11, .target_vocabulary = 9, .embedding = 4, .hidden = hidden});
-}
-
 TEST_CASE("Ensemble: of several kinds of models; the weights are the mean of those that have any") {
   nn::Parameters params[3] = {nn::Parameters(1), nn::Parameters(2), nn::Parameters(3)};
-  const AnyModel bahdanau(models::Seq2Seq(params[0], sized("bahdanau", 6)));
-  const AnyModel luong(models::Seq2Seq(params[1], sized("luong", 6)));
-  const AnyModel plain(models::Seq2Seq(params[2], sized("encoder-decoder", 5)));
+  const AnyModel bahdanau(params[0], sized("bahdanau"), kSizes);
+  const AnyModel luong(params[1], sized("luong score=multi-head attention=8 heads=2"), kSizes);
+  const AnyModel plain(params[2], sized("encoder-decoder hidden=5"), kSizes);
   const AnyModel all = ensemble_of({bahdanau, luong, plain}), none = ensemble_of({plain, plain});
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5}, 11, 6));
   const auto weights = [&, source = source, mask = mask](const auto& model) {
     auto state = model.start(model.encode(source, mask));
     return step_from(model, Tensor::of({2}, {1, 1}), state).weights;
   };
-  CHECK(test::difference(weights(all), (weights(bahdanau) + weights(luong)) * 0.5) < 1e-6);
+  const Tensor of_heads = mean(weights(luong), {0});
+  CHECK(test::difference(weights(all), (weights(bahdanau) + of_heads) * 0.5) < 1e-6);
   CHECK_FALSE(weights(none).defined());
   CHECK(models::search(all, all.encode(source, mask), {.beam = 3, .max_length = 5}).size() == 2);
 }
@@ -256,10 +243,8 @@ TEST_CASE("Ensemble: of several kinds of models; the weights are the mean of tho
 TEST_CASE("Ensemble: no models, and other vocabularies, are errors") {
   CHECK_ERROR("Ensemble: there is no model", ensemble_of({}));
   nn::Parameters params[2] = {nn::Parameters(1), nn::Parameters(2)};
-  auto options = sized("luong", 6);
-  const AnyModel luong(models::Seq2Seq(params[0], options));
-  options.target_vocabulary = 10;
-  const AnyModel larger(models::Seq2Seq(params[1], options));
+  const AnyModel luong(params[0], sized("luong"), kSizes);
+  const AnyModel larger(params[1], sized("luong"), {.source = 11, .target = 10});
   const AnyModel both = ensemble_of({luong, larger});
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2}, 11, 6));
   const text::SourceBatch batch{source, mask};

@@ -5,36 +5,28 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/models/any_model.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/seq2seq.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "models/decoders.hpp"
-#include "models/wirings.hpp"
 #include "support/models_batches.hpp"
 
 namespace {
 
 using namespace attune;
-using models::Seq2SeqOptions;
+using models::AnyModel;
 
 constexpr Index kVocabulary = 40;
+const models::Vocabularies kSizes{kVocabulary, kVocabulary};
 
 /// Large enough that the pool has something to share out.
-Seq2SeqOptions sized(const char* paper) {
-  return test::wired(paper, {.source_vocabulary = kVocabulary,
-                             .target_vocabulary = kVocabulary,
-                             .embedding = 24,
-                             .hidden = 40,
-                             .score = {.attention = 32},
-                             .readout = 24,
-                             .dropout = 0.2});
+models::AnyModelOptions sized(const char* paper) {
+  return test::options_from(paper, "embedding=24 hidden=40 attention=32 readout=24 dropout=0.2");
 }
-Seq2SeqOptions bahdanau() { return sized("bahdanau"); }
-Seq2SeqOptions luong() { return sized("luong"); }
 
 /// A model that was trained for a few steps: its losses, its weights, and what it then translates.
 struct Outcome {
@@ -53,17 +45,17 @@ struct Outcome {
 
 const std::vector<Index> kLengths = {9, 3, 12, 7, 5, 11, 8, 2, 10, 6, 4, 12, 9, 7, 3, 8, 6, 10};
 
-auto decode(const models::Seq2Seq& model, Index beam) {
+auto decode(const AnyModel& model, Index beam) {
   const auto [source, mask] =
       text::make_source_batch(test::random_sentences(kLengths, kVocabulary, 5));
   return models::search(model, model.encode(source, mask),
                         {.beam = beam, .max_length = 12, .best = beam});
 }
 
-Outcome train(const Seq2SeqOptions& options, std::uint64_t seed, Precision precision) {
+Outcome train(const char* paper, std::uint64_t seed, Precision precision) {
   const InPrecision products(precision);
   nn::Parameters params(seed);
-  const models::Seq2Seq model(params, options);
+  const AnyModel model(params, sized(paper), kSizes);
   nn::Adam adam(params, {.rate = 1e-2});
   Random random(seed);
   Outcome outcome;
@@ -93,7 +85,7 @@ void in_threads(std::size_t n, const std::function<void(std::size_t)>& f) {
 TEST_CASE("concurrency: models that train and decode in two threads do as each does alone") {
   const Precision other = bf16_available() ? Precision::bf16 : Precision::f32;
   const auto run = [&](std::size_t i) {
-    return i == 0 ? train(bahdanau(), 1, Precision::f32) : train(luong(), 2, other);
+    return i == 0 ? train("bahdanau", 1, Precision::f32) : train("luong", 2, other);
   };
   const Outcome alone[] = {run(0), run(1)};
   CHECK(alone[0].losses.back() < alone[0].losses.front());
@@ -104,9 +96,10 @@ TEST_CASE("concurrency: models that train and decode in two threads do as each d
 }
 
 TEST_CASE("concurrency: one model decodes in eight threads at once as it does alone") {
-  for (const Seq2SeqOptions& options : {bahdanau(), luong()}) {
+  for (const char* paper : {"bahdanau", "luong"}) {
     nn::Parameters params(1), same_params(1);
-    const models::Seq2Seq model(params, options), same_model(same_params, options);
+    const AnyModel model(params, sized(paper), kSizes),
+        same_model(same_params, sized(paper), kSizes);
     const Index beams[] = {1, 4};
     const decltype(decode(model, 1)) alone[] = {decode(same_model, 1), decode(same_model, 4)};
     // Nothing of the model is packed yet: the threads meet at that as well.

@@ -1,13 +1,15 @@
-// Decoders whose choices are known.
+// Decoders whose choices are known, and models by name.
 #pragma once
 
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <sstream>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <attune/models/any_model.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/tokenizer.hpp>
@@ -179,11 +181,31 @@ struct Translator {
                           .target_vocabulary = 9,
                           .embedding = 5,
                           .hidden = 6,
-                          .attention = 7,
-                          .readout = 4}};
+                          .readout = 4,
+                          .score = {.attention = 7}}};
   explicit Translator(DType dtype = DType::f32) : params(3, dtype) {
     test::scale_parameters(params, 3);
   }
 };
+
+/// "luong score=dot window=local-p": a model, and changes of its options. Of `sizes`, of the same
+/// form without a name, it takes those that it has.
+inline models::AnyModelOptions options_from(const std::string& text,
+                                            const std::string& sizes = "") {
+  std::istringstream words(text), defaults(sizes);
+  std::string word;
+  words >> word;
+  models::AnyModelOptions options = models::model_options(word);
+  const models::OptionList own = models::options_of(options);
+  const auto set = [&](const std::string& change, bool required) {
+    const auto equals = change.find('=');
+    const models::Option* option = models::find(own, change.substr(0, equals));
+    if (option) option->set(change.substr(equals + 1));
+    if (!option && required) throw Error(text + ": there is no such option: " + change);
+  };
+  while (defaults >> word) set(word, false);
+  while (words >> word) set(word, true);
+  return options;
+}
 
 }  // namespace attune::test

@@ -8,6 +8,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
+#include "models/decoders.hpp"
 #include "nn/tools.hpp"
 #include "support/errors.hpp"
 #include "support/models_batches.hpp"
@@ -18,24 +19,6 @@ using namespace attune;
 using models::Hypothesis;
 
 constexpr Index kSource = 11, kTarget = 9;
-
-/// A Bahdanau model whose choices are clear: its initial values are scaled.
-struct Translator {
-  nn::Parameters params;
-  models::Bahdanau model;
-  explicit Translator(DType dtype)
-      : params(3, dtype),
-        model(params, {.source_vocabulary = kSource,
-                       .target_vocabulary = kTarget,
-                       .embedding = 5,
-                       .hidden = 6,
-                       .attention = 7,
-                       .readout = 4}) {
-    test::scale_parameters(params, 2);
-    const Tensor b = Tensor::of({kTarget}, {0., 0., 3., 0., 0., 0., 0., 0., 0.});
-    test::set(params, "output.b", b.to(dtype));  // </s> is likely enough
-  }
-};
 
 const std::vector<text::Pair> kPairs = test::ragged_pairs(kSource, kTarget, 5);
 const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
@@ -55,7 +38,7 @@ models::Forced random_forced(Index heads) {
 }
 
 TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {
-  const Translator t(DType::f64);
+  const test::Translator t(DType::f64);
   const auto found = models::force_decode(t.model, kBatch);
   const auto forced = models::force(t.model, kBatch);
   REQUIRE(found.size() == kPairs.size());
@@ -88,39 +71,6 @@ TEST_CASE("force_decode: it is the log-softmax and the weights of force(), writt
   }
 }
 
-TEST_CASE("force_decode: what a search found is scored as the search did") {
-  for (DType dtype : {DType::f32, DType::f64}) {
-    const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
-    const Translator t(dtype);
-    const auto sources = test::random_sentences({2, 5, 1, 4, 3, 6, 2, 4}, kSource, 6);
-    const auto [ids, mask] = text::make_source_batch(sources, dtype);
-    for (Index beam : {1, 3}) {
-      const auto found =
-          models::search(t.model, t.model.encode(ids, mask), {.beam = beam, .max_length = 12});
-      std::vector<text::Pair> pairs;
-      for (std::size_t b = 0; b < sources.size(); ++b)
-        pairs.push_back({sources[b], found[b][0].words});
-      std::size_t complete = 0;
-      const auto forced = models::force_decode(t.model, text::make_batch(pairs, dtype));
-      for (std::size_t b = 0; b < sources.size(); ++b) {
-        const Hypothesis &f = forced[b], &h = found[b][0];
-        CHECK(f.words == h.words);
-        // A sentence that was cut off has no </s>: the words alone are compared.
-        const auto steps = static_cast<Index>(h.word_log_probabilities.size());
-        REQUIRE(f.word_log_probabilities.size() == h.words.size() + 1);
-        for (std::size_t i = 0; i < h.word_log_probabilities.size(); ++i) {
-          CHECK(std::abs(f.word_log_probabilities[i] - h.word_log_probabilities[i]) < tolerance);
-        }
-        CHECK(test::difference(f.weights.slice(0, steps), h.weights) < std::max(tolerance, 1e-7));
-        if (!h.complete) continue;
-        CHECK(std::abs(f.log_probability - h.log_probability) < 10 * tolerance);
-        ++complete;
-      }
-      CHECK(complete > 0);
-    }
-  }
-}
-
 TEST_CASE("force_decode: of several heads a hypothesis has the mean of their weights") {
   models::Forced several = random_forced(3), one = several;
   one.weights = mean(several.weights, {1});
@@ -147,8 +97,8 @@ TEST_CASE("force_decode, search: nothing is dropped in the middle of a training 
                                         .target_vocabulary = kTarget,
                                         .embedding = 5,
                                         .hidden = 6,
-                                        .attention = 4,
                                         .readout = 3,
+                                        .score = {.attention = 4},
                                         .dropout = 0.5});
   const auto scores = [&] {
     std::vector<double> all;
@@ -166,7 +116,7 @@ TEST_CASE("force_decode, search: nothing is dropped in the middle of a training 
 }
 
 TEST_CASE("loss: a source and a target of different numbers of sentences are an error") {
-  const Translator t(DType::f64);
+  const test::Translator t(DType::f64);
   text::Batch batch = kBatch;
   batch.source = slice(batch.source, 1, 0, 1);
   batch.source_mask = slice(batch.source_mask, 1, 0, 1);

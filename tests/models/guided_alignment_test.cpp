@@ -5,13 +5,13 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/seq2seq.hpp>
+#include <attune/models/any_model.hpp>
 #include <attune/models/unroll.hpp>
-#include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
-#include "models/wirings.hpp"
+#include "models/decoders.hpp"
 #include "nn/tools.hpp"
+#include "support/capture.hpp"
 #include "support/errors.hpp"
 #include "support/models_batches.hpp"
 
@@ -21,13 +21,10 @@ namespace {
 using Links = text::Alignment;
 using Values = std::vector<double>;
 
-Seq2SeqOptions sized(const char* paper) {
-  return test::wired(paper, {.source_vocabulary = 9,
-                             .target_vocabulary = 8,
-                             .embedding = 3,
-                             .hidden = 4,
-                             .score = {.attention = 6, .heads = 2},
-                             .readout = 5});
+constexpr Vocabularies kSizes{.source = 9, .target = 8};
+
+AnyModelOptions sized(const std::string& text) {
+  return test::options_from(text, "embedding=3 hidden=4 attention=6 heads=2 readout=5");
 }
 
 /// Sources of 2, 4 and 1 words, targets of 3, 0 and 1.
@@ -96,9 +93,9 @@ TEST_CASE("guided_alignment_loss: the cross-entropy of the mean target token wit
   CHECK_THROWS_AS(guided_alignment_loss(weights, zeros({4, 3, 3}, DType::f64)), Error);
 }
 
-TEST_CASE("Seq2Seq: a guide adds its weight times the loss of the attention") {
+TEST_CASE("loss: a guide adds its weight times the loss of the attention") {
   nn::Parameters params(4, DType::f64);
-  const Seq2Seq model(params, sized("bahdanau"));
+  const AnyModel model(params, sized("bahdanau"), kSizes);
   const text::Batch batch = ragged_batch();
   const Guide guide{alignment_guide(ragged_links, batch), 0.3};
   const double attention =
@@ -107,71 +104,28 @@ TEST_CASE("Seq2Seq: a guide adds its weight times the loss of the attention") {
         doctest::Approx(models::loss(model, batch).item() + 0.3 * attention).epsilon(1e-12));
   nn::Parameters others(4, DType::f64);
   CHECK_ERROR("loss: a loss of attention is asked for, but there is no attention",
-              models::loss(Seq2Seq(others, sized("sutskever")), batch, {.guide = guide}));
+              models::loss(AnyModel(others, sized("sutskever"), kSizes), batch, {.guide = guide}));
 }
 
-TEST_CASE("Seq2Seq: gradients with a guide agree with differences") {
-  const auto check = [](const char* name, auto change, double coverage = 0) {
-    CAPTURE(name);
-    Seq2SeqOptions o = sized(name);
-    o.readout_kind = ReadoutKind::tanh;  // which has no kinks
-    change(o);
-    nn::Parameters params(11, DType::f64);
-    const Seq2Seq model(params, o);
-    test::scale_parameters(params, 3);
-    const text::Batch batch = ragged_batch();
-    const Guide guide{alignment_guide(ragged_links, batch), 0.7};
-    const auto loss = [&] {
-      return models::loss(model, batch, {.coverage = coverage, .guide = guide});
-    };
-    CHECK(gradcheck(params, loss, {.step = 2e-4, .allow_zero = true}));
+TEST_CASE("loss: gradients with a guide agree with differences") {
+  const auto check = [](const std::string& text, double coverage = 0) {
+    CAPTURE_BINDING(text);
+    CHECK(test::gradcheck_off_kinks(11, 20, [&](std::uint64_t seed) {
+      nn::Parameters params(seed, DType::f64);
+      const AnyModel model(params, sized(text), kSizes);
+      test::scale_parameters(params, 3);
+      const text::Batch batch = ragged_batch();
+      const Guide guide{alignment_guide(ragged_links, batch), 0.7};
+      const auto loss = [&] {
+        return models::loss(model, batch, {.coverage = coverage, .guide = guide});
+      };
+      return gradcheck(params, loss, {.step = 2e-4, .allow_zero = true});
+    }));
   };
-  for (const char* name : {"bahdanau", "luong", "nematus"}) check(name, [](auto&) {});
-  check("bahdanau", [](auto& o) { o.score.kind = "multi_head"; });
-  check("luong", [](auto& o) { o.attention.window = nn::Window::local_monotonic; });
-  check(
-      "bahdanau", [](auto& o) { o.score.coverage = nn::Coverage::summed; }, 0.5);
-}
-
-/// The mean share of attention on the links, after some updates on sentences that are to be
-/// reversed.
-double attention_on_links(double weight) {
-  nn::Parameters params(1);
-  Seq2SeqOptions o = sized("luong");
-  o.hidden = o.embedding = o.readout = 16;
-  const Seq2Seq model(params, o);
-  nn::Adam adam(params, {.rate = 0.02});
-  const auto batch_of = [](std::uint64_t seed) {
-    std::vector<text::Pair> pairs;
-    for (const text::Sentence& source : test::random_sentences({2, 3, 4, 5, 5, 4, 3, 2}, 8, seed)) {
-      pairs.push_back({source, text::Sentence(source.rbegin(), source.rend())});
-    }
-    return pairs;
-  };
-  const auto guide_of = [&](const std::vector<text::Pair>& pairs, const text::Batch& batch) {
-    std::vector<Links> links;
-    for (const text::Pair& pair : pairs) {
-      const int n = static_cast<int>(pair.source.size());
-      Links& own = links.emplace_back();
-      for (int i = 0; i < n; ++i) own.push_back({i, n - 1 - i});
-    }
-    return alignment_guide(links, batch);
-  };
-  for (std::uint64_t step = 0; step < 60; ++step) {
-    const auto pairs = batch_of(step);
-    const text::Batch batch = text::make_batch(pairs);
-    adam.step(backward(models::loss(model, batch, {.guide = {guide_of(pairs, batch), weight}})));
-  }
-  const auto pairs = batch_of(1000);
-  const text::Batch batch = text::make_batch(pairs);
-  const Tensor guide = guide_of(pairs, batch);
-  return sum(force(model, batch).weights.value() * guide).item() / sum(guide).item();
-}
-
-TEST_CASE("Seq2Seq: attention that is guided looks where it should sooner") {
-  const double guided = attention_on_links(1), left_alone = attention_on_links(0);
-  CHECK(guided > 0.8);
-  CHECK(guided > left_alone + 0.2);
+  for (const char* name : {"bahdanau", "luong", "nematus"}) check(name);
+  check("bahdanau score=multi-head");
+  check("luong window=local-m");
+  check("bahdanau coverage=summed", 0.5);
 }
 
 }  // namespace

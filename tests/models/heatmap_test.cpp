@@ -1,10 +1,10 @@
-#include <cstdint>
 #include <regex>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include <attune/models/heatmap.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "support/errors.hpp"
@@ -14,35 +14,18 @@ namespace {
 
 using namespace attune::report;
 using namespace attune::test;
-
-/// One label per code point.
-Strings characters(const std::string& text) {
-  Strings out;
-  for (const char c : text) {
-    if ((c & 0xC0) != 0x80) out.emplace_back();
-    out.back() += c;
-  }
-  return out;
-}
+using attune::text::code_points;
 
 std::string without_escapes(const std::string& text) {
   return std::regex_replace(text, std::regex("\x1b\\[[0-9;]*m"), "");
 }
 
-std::uint32_t code_point(const std::string& c) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(c.at(i)); };
-  if (byte(0) < 0x80) return byte(0);
-  if (byte(0) < 0xE0) return (byte(0) & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
-  if (byte(0) < 0xF0) return (byte(0) & 0xFu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
-  return (byte(0) & 7u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 |
-         (byte(3) & 0x3Fu);
-}
-
 /// Display width, for the few scripts that appear in these tests.
 int width(const std::string& text) {
+  const std::string shown = without_escapes(text);
   int columns = 0;
-  for (const std::string& c : characters(without_escapes(text))) {
-    const std::uint32_t u = code_point(c);
+  for (std::size_t at = 0; at < shown.size();) {
+    const char32_t u = attune::text::next_point(shown, at);
     const bool no_width = (u >= 0x300 && u < 0x370) || u == 0x200E || u == 0x64B;
     const bool wide = (u >= 0x2E80 && u < 0xA4D0) || (u >= 0xAC00 && u < 0xD7A4) ||
                       (u >= 0xFF00 && u < 0xFF61) || (u >= 0x1F300 && u < 0x1FA00);
@@ -89,7 +72,7 @@ TEST_CASE("heatmap: colour is switched off again at the end of each line") {
 }
 
 TEST_CASE("heatmap: all terminal lines of a date are equally wide") {
-  Heatmap map = diagonal(characters("2001-06-27"), characters("Wednesday June 27 2001"));
+  Heatmap map = diagonal(code_points("2001-06-27"), code_points("Wednesday June 27 2001"));
   map.caption = "Wednesday June 27 2001";
   for (const bool colour : {true, false}) check_aligned(terminal(map, {.colour = colour}));
 }
@@ -99,8 +82,8 @@ TEST_CASE("heatmap: labels of any width stand above and beside their cells") {
     Strings rows, columns;
     std::vector<std::string> first_lines;
   } cases[] = {
-      {characters("2001-06-27"),
-       characters("2001年6月27日（水）"),
+      {code_points("2001-06-27"),
+       code_points("2001年6月27日（水）"),
        {"  2 0 0 1 年6 月2 7 日（水）"}},
       {{"日本", "a", ""}, {"x"}, {"     x ", "日本 ██", "   a ██"}},
       // An accent stays on its letter and takes no column; without a letter it has a dotted circle.
@@ -166,13 +149,13 @@ TEST_CASE("heatmap: words from right to left are numbered, as their letters join
 
 TEST_CASE("heatmap: a long source takes one column per character before it is cut into panels") {
   const std::string source(60, 's');
-  const std::string text = terminal(diagonal({"a"}, characters(source)), {.colour = false});
+  const std::string text = terminal(diagonal({"a"}, code_points(source)), {.colour = false});
   check_aligned(text);
   CHECK(lines(text)[0] == "  " + source);
 }
 
 TEST_CASE("heatmap: what is wider than the terminal continues in panels, each with all rows") {
-  const Heatmap map = diagonal({"x", "y"}, characters("abcdefghijklmnopq"));
+  const Heatmap map = diagonal({"x", "y"}, code_points("abcdefghijklmnopq"));
   CHECK(terminal(map, {.colour = false, .width = 10}) ==
         "  abcdef\nx █     \ny       \n        \n"
         "  ghijkl\nx       \ny   █   \n        \n"
@@ -180,7 +163,7 @@ TEST_CASE("heatmap: what is wider than the terminal continues in panels, each wi
   for (const std::string& source :
        {std::string(100, 's'), std::string("日本語の文字").append(60, 's')}) {
     for (const int columns : {10, 11, 20, 39, 80}) {
-      const Heatmap wide = diagonal(characters("ab"), characters(source));
+      const Heatmap wide = diagonal(code_points("ab"), code_points(source));
       const std::string text = terminal(wide, {.colour = false, .width = columns});
       check_aligned(text, columns);
       CHECK(count(text, "s") == count(source, "s"));
@@ -210,7 +193,7 @@ TEST_CASE("heatmap: in a terminal without end the key of numbers has lines of 80
 }
 
 TEST_CASE("heatmap: a long row label and a long caption are cut too") {
-  Heatmap map = diagonal({std::string(100, 'r')}, characters("abc"));
+  Heatmap map = diagonal({std::string(100, 'r')}, code_points("abc"));
   map.caption = std::string(200, 'c');
   const std::string text = terminal(map, {.colour = false, .width = 30});
   check_aligned(text, 30);
@@ -325,7 +308,7 @@ TEST_CASE("heatmap: the source runs along the top of the SVG, the target down it
 }
 
 TEST_CASE("heatmap: characters stand upright in SVG, words are slanted") {
-  CHECK_FALSE(contains(svg(diagonal({"a"}, characters("日本語"))), "rotate("));
+  CHECK_FALSE(contains(svg(diagonal({"a"}, code_points("日本語"))), "rotate("));
   CHECK(count(svg(diagonal({"a"}, {"das", "Haus"})), "rotate(-45 ") == 2);
 }
 

@@ -53,8 +53,8 @@ struct Training : TrainingOf<models::Bahdanau> {
                     .target_vocabulary = 50,
                     .embedding = 32,
                     .hidden = 32,
-                    .attention = 32,
-                    .readout = 32}) {}
+                    .readout = 32,
+                    .score = {.attention = 32}}) {}
 };
 
 struct TransformerTraining : TrainingOf<models::Transformer> {

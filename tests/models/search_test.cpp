@@ -523,27 +523,6 @@ TEST_CASE("search: a finished hypothesis keeps its place in the beam") {
   CHECK(found[2].words == Words{5});
 }
 
-TEST_CASE("search: a batch of sentences is translated like each of them alone") {
-  const Translator t;
-  const auto sources = test::random_sentences({2, 5, 1, 4, 3, 5}, 11, 6);
-  const auto [ids, mask] = text::make_source_batch(sources);
-  for (const Index beam : {1, 3}) {
-    const SearchOptions options{.beam = beam, .max_length = 7, .best = beam};
-    const auto together = models::search(t.model, t.model.encode(ids, mask), options);
-    for (std::size_t b = 0; b < sources.size(); ++b) {
-      const auto [one, one_mask] = text::make_source_batch({{sources[b]}});
-      const auto alone = models::search(t.model, t.model.encode(one, one_mask), options)[0];
-      REQUIRE(alone.size() == together[b].size());
-      for (std::size_t i = 0; i < alone.size(); ++i) {
-        CHECK(together[b][i].words == alone[i].words);
-        CHECK(together[b][i].complete == alone[i].complete);
-        CHECK(std::abs(together[b][i].log_probability - alone[i].log_probability) < 1e-5);
-        CHECK(test::difference(together[b][i].weights, alone[i].weights) < 1e-5);
-      }
-    }
-  }
-}
-
 TEST_CASE("search: greedy search is the likeliest word of each of the model's steps") {
   const Translator t;
   for (const Sentence& source : test::random_sentences({2, 5, 1}, 11, 6)) {

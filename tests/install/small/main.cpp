@@ -1,4 +1,4 @@
-// A program with a model inside: it reads no file, and writes its arguments as ISO dates.
+// A program with a model inside, which reads no file: it writes its arguments as ISO dates.
 //
 //     dates "3 May 1979" "Tuesday, 1 June 1993"
 #include <cstddef>
@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/seq2seq.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/parameters.hpp>
 
@@ -26,14 +26,11 @@ namespace {
 
 using namespace attune;
 
-/// Takes the number of words from the vocabulary, which a checkpoint has beside the options.
-models::Seq2SeqOptions options_of(const Safetensors& file, const text::Vocabulary& source,
-                                  const text::Vocabulary& target) {
-  models::Seq2SeqOptions options;
-  for (const auto& field : models::seq2seq_fields()) {
-    const auto stored = file.metadata.find(field.name);
-    if (stored != file.metadata.end()) field.set(options, stored->second);
-  }
+/// The number of words is that of the vocabularies, which a checkpoint has beside the options.
+models::BahdanauOptions options_of(const Safetensors& file, const text::Vocabulary& source,
+                                   const text::Vocabulary& target) {
+  models::BahdanauOptions options;
+  models::set_from(models::options_of(options), file.metadata);
   options.source_vocabulary = source.size();
   options.target_vocabulary = target.size();
   return options;
@@ -47,7 +44,7 @@ void write_dates(std::span<char* const> dates) {
   const text::Vocabulary source = vocabulary("source_vocabulary");
   const text::Vocabulary target = vocabulary("target_vocabulary");
   nn::Parameters params(file);
-  const models::Seq2Seq model(params, options_of(file, source, target));
+  const models::Bahdanau model(params, options_of(file, source, target));
   for (const char* date : dates) {
     const text::Sentence sentence = source.encode(text::code_points(date));
     const auto batch = text::make_source_batch(std::span(&sentence, 1));

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/display_text.hpp>
 #include <attune/models/heatmap.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::report {
@@ -53,9 +53,7 @@ struct Range {
 };
 
 // The width of `text` in a large font: an estimate.
-double text_width(const std::string& text) {
-  return 0.58 * kLargeFont * detail::display_width(text);
-}
+double text_width(const std::string& text) { return 0.58 * kLargeFont * text::display_width(text); }
 
 // A range of one value, or so close to it that no two ticks could be told apart, is widened.
 Range widened(Range range) {

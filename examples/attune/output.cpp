@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <attune/models/display_text.hpp>
+#include <attune/models/text/utf8.hpp>
 
 namespace attune {
 namespace {
@@ -109,11 +109,11 @@ void print_rows(const TableRows& rows, std::size_t left) {
   std::vector<int> widths(rows.front().size());
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], report::detail::display_width(row[i]));
+      widths[i] = std::max(widths[i], text::display_width(row[i]));
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const int blanks = widths[i] - report::detail::display_width(row[i]);
+      const int blanks = widths[i] - text::display_width(row[i]);
       const std::string padding(static_cast<std::size_t>(blanks), ' ');
       line += (i > 0 ? "  " : "") + (i < left ? row[i] + padding : padding + row[i]);
     }

@@ -44,23 +44,17 @@ namespace detail {
 
 namespace {
 
-/// The words of a hypothesis: a node for each, shared by its continuations.
-struct History {
-  std::shared_ptr<History> before;
-  std::int32_t word = 0;
-  double log_probability = 0;  // of this word
-  std::vector<float> weights;  // (S), empty without attention
-
-  /// In a loop: a history of many words, freed by recursion, would not fit on the stack.
-  ~History() {
-    while (before && before.use_count() == 1) before = std::shared_ptr(std::move(before->before));
-  }
+/// A word of a hypothesis. Its continuations share it.
+struct Written {
+  Index before;  // number of the word before it; -1: it is the first
+  std::int32_t word;
+  double log_probability;  // of this word
 };
 
 /// A hypothesis that is not finished.
 struct Running {
   std::size_t sentence;
-  std::shared_ptr<History> last;  // null before the first word
+  Index last = -1;  // number of its last word; -1: it has none
   double log_probability = 0;
   Index length = 0;
 };
@@ -84,11 +78,38 @@ struct Scores {
 class Decoding {
  public:
   template <class Options>
-  Decoding(const char* operation, const Tensor& mask, const Options& options, bool within_source);
+  Decoding(const char* operation, const Tensor& mask, const Options& o, bool within_source)
+      : operation_(operation), begin_(o.begin), end_(o.end), source_lengths_(lengths_of(mask)) {
+    if (o.max_length < 1) fail(operation, "max_length is less than 1");
+    source_steps_ = mask.dim(0);
+    for (const Index length : source_lengths_) {
+      if (length == 0) fail(operation, fmt::format("source {} has no words", running_.size()));
+      most_words_.push_back(within_source ? std::min(o.max_length, length) : o.max_length);
+      running_.push_back({running_.size()});
+    }
+    finished_.resize(running_.size());
+  }
   virtual ~Decoding() = default;
 
   /// The finished hypotheses of each sentence.
-  std::vector<Translation> run(const NextStep& step);
+  std::vector<Translation> run(const NextStep& step) {
+    Tensor rows;
+    bool moved = false;
+    while (!running_.empty()) {
+      std::vector<std::int32_t> words, unmoved(running_.size());
+      for (const Running& r : running_)
+        words.push_back(r.last < 0 ? begin_ : written_[r.last].word);
+      std::iota(unmoved.begin(), unmoved.end(), 0);
+      const auto [logits, weights] =
+          step(Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words)),
+               moved ? &rows : nullptr);
+      const std::vector<std::int32_t> parents =
+          advance(logits, weights.rank() == 3 ? mean(weights, {0}) : weights);
+      moved = parents != unmoved;
+      rows = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
+    }
+    return std::move(finished_);
+  }
 
  protected:
   /// The next words of one sentence. Several sentences are processed in parallel.
@@ -103,185 +124,124 @@ class Decoding {
   std::vector<Translation> finished_;
 
  private:
-  void check_step(const Tensor& logits, const Tensor& weights) const;
-  std::vector<std::vector<Candidate>> candidates(const Tensor& logits);
-  Running extend(const Candidate& candidate, std::span<const float> weights) const;
-  void finish(const Running& end, bool complete);
-  std::vector<std::int32_t> advance(const Tensor& logits, const Tensor& weights);
-
-  Index source_steps_;
-  std::vector<Index> most_words_;  // of each sentence
-  std::int32_t begin_, end_;
-  std::vector<Index> source_lengths_;
-};
-
-template <class Options>
-Decoding::Decoding(const char* operation, const Tensor& mask, const Options& o, bool within_source)
-    : operation_(operation), begin_(o.begin), end_(o.end) {
-  if (o.max_length < 1) fail(operation, "max_length is less than 1");
-  ShapeCheck check(operation);
-  check("mask", mask.shape(), "S B");
-  source_steps_ = check['S'];
-  source_lengths_ = lengths_of(mask);
-  finished_.resize(source_lengths_.size());
-  for (std::size_t sentence = 0; sentence < finished_.size(); ++sentence) {
-    if (source_lengths_[sentence] == 0)
-      fail(operation, fmt::format("source {} has no words", sentence));
-    running_.push_back({sentence, nullptr});
-    most_words_.push_back(within_source ? std::min(o.max_length, source_lengths_[sentence])
-                                        : o.max_length);
+  /// The candidates of each sentence that still runs, in the order of their rows.
+  std::vector<std::vector<Candidate>> candidates(const Tensor& logits) {
+    const Tensor norms = log_sum_exp(logits, -1);
+    for (double norm : norms.to_vector<double>()) {
+      if (std::isnan(norm) || norm == std::numeric_limits<double>::infinity())
+        fail(operation_, "the model's scores are not numbers");
+    }
+    std::vector<Index> begins;  // each sentence's first row, and their end
+    for (std::size_t row = 0; row < running_.size(); ++row) {
+      if (row == 0 || running_[row].sentence != running_[row - 1].sentence)
+        begins.push_back(static_cast<Index>(row));
+    }
+    begins.push_back(std::ssize(running_));
+    std::vector<std::vector<Candidate>> found(begins.size() - 1);
+    parallel_for(std::ssize(found), [&](Index i) {
+      found[i] = choose({logits, norms, begins[i], begins[i + 1]});
+      if (found[i].empty()) fail(operation_, "the model leaves no word possible");
+    });
+    return found;
   }
-}
 
-std::vector<Translation> Decoding::run(const NextStep& step) {
-  Tensor rows;
-  bool moved = false;
-  while (!running_.empty()) {
-    std::vector<std::int32_t> words, unmoved(running_.size());
-    for (const Running& r : running_) words.push_back(r.last ? r.last->word : begin_);
-    std::iota(unmoved.begin(), unmoved.end(), 0);
-    const auto [logits, weights] =
-        step(Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words)),
-             moved ? &rows : nullptr);
-    const std::vector<std::int32_t> parents =
-        advance(logits, weights.rank() == 3 ? mean(weights, {0}) : weights);
-    moved = parents != unmoved;
-    rows = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
+  Running extend(const Candidate& candidate, std::span<const float> weights) {
+    const Running& from = running_[candidate.row];
+    written_.push_back({from.last, candidate.word, candidate.total - from.log_probability});
+    if (!weights.empty()) {
+      const auto own = weights.begin() + candidate.row * source_steps_;
+      weights_.insert(weights_.end(), own, own + source_steps_);
+    }
+    return {from.sentence, std::ssize(written_) - 1, candidate.total, from.length + 1};
   }
-  return std::move(finished_);
-}
 
-void Decoding::check_step(const Tensor& logits, const Tensor& weights) const {
-  ShapeCheck check(operation_);
-  check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits.shape(), "R V");
-  if (end_ < -1 || end_ >= check['V'])
-    fail(operation_,
-         fmt::format("the end word {} is neither in 0 to {} nor -1 (none)", end_, check['V'] - 1));
-  if (weights.defined())
-    check("the source", {source_steps_}, "S")("weights", weights.shape(), "S R");
-}
+  void finish(const Running& end, bool complete) {
+    Hypothesis h;
+    h.complete = complete;
+    h.log_probability = end.log_probability;
+    std::vector<Index> steps;
+    for (Index at = end.last; at >= 0; at = written_[at].before) steps.push_back(at);
+    std::ranges::reverse(steps);
+    const Index s = source_lengths_[end.sentence];
+    std::vector<float> weights;
+    for (const Index at : steps) {
+      h.words.push_back(written_[at].word);
+      h.word_log_probabilities.push_back(written_[at].log_probability);
+      if (weights_.empty()) continue;
+      const auto own = weights_.begin() + at * source_steps_;
+      weights.insert(weights.end(), own, own + s);
+    }
+    if (complete) h.words.pop_back();
+    if (!weights.empty())
+      h.weights = Tensor::of(Shape{std::ssize(steps), s}, std::span<const float>(weights));
+    h.score = score(h);
+    finished_[end.sentence].push_back(std::move(h));
+  }
 
-/// The candidates of each sentence that still runs, in the order of their rows.
-std::vector<std::vector<Candidate>> Decoding::candidates(const Tensor& logits) {
-  const Tensor norms = log_sum_exp(logits, -1);
-  for (double norm : norms.to_vector<double>()) {
-    if (std::isnan(norm) || norm == std::numeric_limits<double>::infinity())
-      fail(operation_, "the model's scores are not numbers");
-  }
-  std::vector<Index> begins;  // each sentence's first row, and their end
-  for (std::size_t row = 0; row < running_.size(); ++row) {
-    if (row == 0 || running_[row].sentence != running_[row - 1].sentence)
-      begins.push_back(static_cast<Index>(row));
-  }
-  begins.push_back(std::ssize(running_));
-  std::vector<std::vector<Candidate>> found(begins.size() - 1);
-  parallel_for(std::ssize(found), [&](Index i) {
-    const auto at = static_cast<std::size_t>(i);
-    found[at] = choose({logits, norms, begins[at], begins[at + 1]});
-    if (found[at].empty()) fail(operation_, "the model leaves no word possible");
-  });
-  return found;
-}
-
-Running Decoding::extend(const Candidate& candidate, std::span<const float> weights) const {
-  const Running& from = running_[candidate.row];
-  auto history = std::make_shared<History>();
-  history->before = from.last;
-  history->word = candidate.word;
-  history->log_probability = candidate.total - from.log_probability;
-  if (!weights.empty()) {
-    const auto own = weights.subspan(static_cast<std::size_t>(candidate.row * source_steps_),
-                                     static_cast<std::size_t>(source_steps_));
-    history->weights.assign(own.begin(), own.end());
-  }
-  return {from.sentence, std::move(history), candidate.total, from.length + 1};
-}
-
-void Decoding::finish(const Running& end, bool complete) {
-  Hypothesis h;
-  h.complete = complete;
-  h.log_probability = end.log_probability;
-  const Index s = source_lengths_[end.sentence];
-  std::vector<const History*> steps;
-  for (const History* at = end.last.get(); at; at = at->before.get()) steps.push_back(at);
-  std::ranges::reverse(steps);
-  std::vector<float> weights;
-  for (const History* step : steps) {
-    h.words.push_back(step->word);
-    h.word_log_probabilities.push_back(step->log_probability);
-    if (step->weights.empty()) continue;
-    weights.insert(weights.end(), step->weights.begin(), step->weights.begin() + s);
-  }
-  if (complete) h.words.pop_back();
-  if (!weights.empty()) {
-    h.weights = Tensor::of(Shape{std::ssize(steps), s}, std::span<const float>(weights));
-  }
-  h.score = score(h);
-  finished_[end.sentence].push_back(std::move(h));
-}
-
-/// Finished hypotheses leave the batch; the others become the rows of the next step. Returns the
-/// rows that they continue.
-std::vector<std::int32_t> Decoding::advance(const Tensor& logits, const Tensor& mean_weights) {
-  check_step(logits, mean_weights);
-  std::vector<float> weights;  // (rows, S), empty without attention
-  if (mean_weights.defined()) weights = transpose(mean_weights, 0, 1).to_vector<float>();
-  std::vector<Running> next;
-  std::vector<std::int32_t> parents;
-  for (const std::vector<Candidate>& found : candidates(logits)) {
-    const std::size_t first = next.size();
-    std::size_t sentence = 0;
-    std::vector<Index> cut_off;  // rows, each once
-    for (const Candidate& candidate : found) {
-      const Running& from = running_[candidate.row];
-      sentence = from.sentence;
-      if (candidate.word == end_) {
-        finish(extend(candidate, weights), /*complete=*/true);
-      } else if (end_ == -1 && from.length + 1 == most_words_[sentence]) {
-        finish(extend(candidate, weights), /*complete=*/false);  // no step could end it
-      } else if (from.length < most_words_[sentence]) {
-        next.push_back(extend(candidate, weights));
-        parents.push_back(static_cast<std::int32_t>(candidate.row));
-      } else if (std::ranges::find(cut_off, candidate.row) == cut_off.end()) {
-        cut_off.push_back(candidate.row);
-        finish(from, /*complete=*/false);
+  /// Finished hypotheses leave the batch; the others become the rows of the next step. Returns the
+  /// rows that they continue.
+  std::vector<std::int32_t> advance(const Tensor& logits, const Tensor& mean_weights) {
+    ShapeCheck check(operation_);
+    check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits.shape(), "R V");
+    if (end_ < -1 || end_ >= check['V']) {
+      fail(operation_, fmt::format("the end word {} is neither in 0 to {} nor -1 (none)", end_,
+                                   check['V'] - 1));
+    }
+    std::vector<float> weights;  // (rows, S), empty without attention
+    if (mean_weights.defined()) {
+      check("the source", {source_steps_}, "S")("weights", mean_weights.shape(), "S R");
+      weights = transpose(mean_weights, 0, 1).to_vector<float>();
+    }
+    std::vector<Running> next;
+    std::vector<std::int32_t> parents;
+    for (const std::vector<Candidate>& found : candidates(logits)) {
+      const std::size_t first = next.size(), sentence = running_[found.front().row].sentence;
+      std::vector<Index> cut_off;  // rows, each once
+      for (const Candidate& candidate : found) {
+        const Running& from = running_[candidate.row];
+        const bool ends = candidate.word == end_;
+        if (ends || (end_ == -1 && from.length + 1 == most_words_[sentence])) {
+          finish(extend(candidate, weights), ends);  // without an end word, no step could end it
+        } else if (from.length < most_words_[sentence]) {
+          next.push_back(extend(candidate, weights));
+          parents.push_back(static_cast<std::int32_t>(candidate.row));
+        } else if (std::ranges::find(cut_off, candidate.row) == cut_off.end()) {
+          cut_off.push_back(candidate.row);
+          finish(from, /*complete=*/false);
+        }
+      }
+      if (settled(sentence, std::span(next).subspan(first))) {
+        next.resize(first);
+        parents.resize(first);
       }
     }
-    if (settled(sentence, std::span(next).subspan(first))) {
-      next.resize(first);
-      parents.resize(first);
-    }
+    running_ = std::move(next);
+    return parents;
   }
-  running_ = std::move(next);
-  return parents;
-}
+
+  std::int32_t begin_, end_;
+  Index source_steps_ = 0;             // S
+  std::vector<Index> source_lengths_;  // of each sentence
+  std::vector<Index> most_words_;      // of each sentence
+  std::vector<Written> written_;       // the words of all hypotheses
+  std::vector<float> weights_;         // (written, S), empty without attention
+};
 
 // ---- Search
 
 constexpr Index block = 128;  // words that are passed over at once
 constexpr double least_coverage = 1e-10;
 
-/// Σ_i log(min(Σ_j p_ij, 1)) of weights (steps, S)
-double log_coverage(const Tensor& weights) {
-  double total = 0;
-  for (double covered : sum(weights, {0}).to_vector<double>())
-    total += std::log(std::clamp(covered, least_coverage, 1.0));
-  return total;
-}
-
 class Beam : public Decoding {
  public:
   Beam(const Tensor& source_mask, const SearchOptions& options)
       : Decoding("search", source_mask, options, options.within_source), options_(options) {
-    const auto require = [](bool holds, const std::string& what) {
-      if (!holds) fail("search", what);
-    };
-    require(options.beam >= 1, fmt::format("the beam {} is less than 1", options.beam));
-    require(options.best >= 1 && options.best <= options.beam,
-            fmt::format("best {} is not in 1 to beam {}", options.best, options.beam));
-    require(std::isfinite(options.length_penalty), "the length penalty is not finite");
-    require(std::isfinite(options.coverage_penalty) && options.coverage_penalty >= 0,
-            "the coverage penalty is not finite and at least 0");
+    if (options.beam < 1) fail("search", fmt::format("the beam {} is less than 1", options.beam));
+    if (options.best < 1 || options.best > options.beam)
+      fail("search", fmt::format("best {} is not in 1 to beam {}", options.best, options.beam));
+    if (!std::isfinite(options.length_penalty)) fail("search", "the length penalty is not finite");
+    if (!(std::isfinite(options.coverage_penalty) && options.coverage_penalty >= 0))
+      fail("search", "the coverage penalty is not finite and at least 0");
   }
 
  private:
@@ -325,7 +285,10 @@ class Beam : public Decoding {
     if (options_.coverage_penalty == 0) return score;
     if (!h.weights.defined())
       fail("search", "there is a coverage penalty, but the model has no attention");
-    return score + options_.coverage_penalty * log_coverage(h.weights);
+    double coverage = 0;  // Σ_i log(min(Σ_j p_ij, 1))
+    for (const double covered : sum(h.weights, {0}).to_vector<double>())
+      coverage += std::log(std::clamp(covered, least_coverage, 1.0));
+    return score + options_.coverage_penalty * coverage;
   }
 
   bool settled(std::size_t sentence, std::span<const Running> running) const override {
@@ -353,17 +316,6 @@ class Beam : public Decoding {
 
 // ---- Sampling
 
-/// e^{(x_v - largest) / temperature}
-template <class T>
-std::vector<T> shares(std::span<const T> logits, double temperature) {
-  std::vector<T> p(logits.size());
-  const T largest = simd::largest(logits.data(), logits.size());
-  std::ranges::transform(logits, p.begin(),
-                         [&](T x) { return static_cast<T>((x - largest) / temperature); });
-  simd::exp(p.data(), p.data(), std::ssize(p));
-  return p;
-}
-
 /// Words that may be drawn, in ascending order of their shares where any are cut off.
 template <class T>
 std::vector<std::int32_t> words_left(const std::vector<T>& share, const SamplingOptions& o) {
@@ -388,7 +340,11 @@ std::vector<std::int32_t> words_left(const std::vector<T>& share, const Sampling
 
 template <class T>
 std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Random& random) {
-  const std::vector<T> share = shares(logits, options.temperature);
+  std::vector<T> share(logits.size());  // e^{(x_v - largest) / temperature}
+  const T largest = simd::largest(logits.data(), logits.size());
+  std::ranges::transform(logits, share.begin(),
+                         [&](T x) { return static_cast<T>((x - largest) / options.temperature); });
+  simd::exp(share.data(), share.data(), std::ssize(share));
   const std::vector<std::int32_t> words = words_left(share, options);
   double mass = 0;
   for (std::int32_t word : words) mass += share[word];
@@ -454,16 +410,6 @@ std::vector<Translation> decode(const Tensor& source_mask, const How& how,
 
 // ---- Given words
 
-namespace {
-
-/// Sentence b of words or log-probabilities (T, B).
-template <class T>
-std::vector<T> sentence(const Tensor& x, Index b, Index steps) {
-  return slice(x.slice(0, steps), 1, b, b + 1).to_vector<T>();
-}
-
-}  // namespace
-
 std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
                                           const Target& target, std::int32_t end) {
   const Tensor logits = forced.logits.value(), of_heads = forced.weights.value();
@@ -472,21 +418,25 @@ std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& so
   check("next", target.next.shape(), "T B")("logits", logits.shape(), "T B V");
   if (weights.defined())
     check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
-  const Tensor log_p =  // (T, B)
-      -cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), target.next.reshape({-1}),
-                             target.mask.to(logits.dtype()).reshape({-1}))
-           .loss.reshape(target.next.shape());
+  const auto words = target.next.to_vector<std::int32_t>();  // (T, B)
+  const auto losses =                                        // (T, B)
+      cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), target.next.reshape({-1}),
+                            target.mask.to(logits.dtype()).reshape({-1}))
+          .loss.to_vector<double>();
   const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
   std::vector<Hypothesis> hypotheses(target_lengths.size());
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
     Hypothesis& h = hypotheses[i];
     const Index b = static_cast<Index>(i), steps = target_lengths[i];
-    h.words = sentence<std::int32_t>(target.next, b, steps);
+    for (Index t = 0; t < steps; ++t) {
+      const std::size_t at = t * hypotheses.size() + i;
+      h.words.push_back(words[at]);
+      h.word_log_probabilities.push_back(-losses[at]);
+      h.log_probability -= losses[at];
+    }
     if (h.words.empty() || h.words.back() != end)
       fail("force_decode", fmt::format("target {} does not end with word {}", i, end));
     h.words.pop_back();
-    h.word_log_probabilities = sentence<double>(log_p, b, steps);
-    for (double log_probability : h.word_log_probabilities) h.log_probability += log_probability;
     h.score = h.log_probability;
     h.complete = true;
     if (!weights.defined()) continue;

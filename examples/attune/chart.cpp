@@ -229,13 +229,13 @@ std::string heading(const Chart& chart, double& y) {
   std::string out;
   if (!chart.title.empty()) {
     out += text(0, y + 16, fmt::format(R"({} font-weight="600" font-size="1.15em")", kInk),
-                detail::cut(chart.title, 52));
+                text::cut(chart.title, 52));
     y += 28;
   }
   double x = 0;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     if (chart.series[i].name.empty()) continue;
-    const std::string name = detail::cut(chart.series[i].name, 48);
+    const std::string name = text::cut(chart.series[i].name, 48);
     const double width = 24 + text_width(name) + 16;
     if (x > 0 && x + width - 16 > kWidth) x = 0, y += 22;
     out += fmt::format(
@@ -246,7 +246,7 @@ std::string heading(const Chart& chart, double& y) {
   }
   if (x > 0) y += 26;
   if (!chart.y_label.empty()) {
-    out += text(0, y + 14, kMuted, detail::cut(chart.y_label, 60));
+    out += text(0, y + 14, kMuted, text::cut(chart.y_label, 60));
     y += 20;
   }
   return out;
@@ -267,7 +267,7 @@ std::string axes(const Chart& chart, const Frame& f) {
   }
   if (!chart.x_label.empty()) {
     labels += text((f.left + f.right) / 2, f.height - 6, "text-anchor=\"middle\"",
-                   detail::cut(chart.x_label, 52));
+                   text::cut(chart.x_label, 52));
   }
   return fmt::format(
       "<path class=\"grid\" stroke=\"#e3e7ec\" d=\"{}\"/>\n"

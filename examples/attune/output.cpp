@@ -151,7 +151,7 @@ void Progress::show(long done, const std::string& text, bool line, const TimeLim
   const int columns = terminal_columns();
   std::string shown =
       printable(open_ ? percent + end + count + "  " + text : percent + count + "  " + text + end);
-  if (open_ && columns > 1) shown = report::detail::cut(shown, columns - 1);
+  if (open_ && columns > 1) shown = text::cut(shown, columns - 1);
   put(fmt::format("{}{}{}", rewrites ? "\r\x1b[K" : "", shown, open_ ? "" : "\n"));
   std::fflush(stdout);
 }

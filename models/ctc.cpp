@@ -24,52 +24,45 @@ void check(const char* operation, const Tensor& logits, const Tensor& mask,
   }
 }
 
-/// The log-probabilities of all paths to a prefix: those that end with a blank, and with its last
-/// label.
-struct Ends {
-  double blank = log_zero, label = log_zero;
-  double total() const { return log_add(blank, label); }
+/// Labels, and the log-probabilities of all paths to them: of those that end with a blank, of those
+/// that end with the last label, and of both.
+struct Prefix {
+  text::Sentence labels;
+  double blank, label, total;
 };
 
-using Prefixes = std::map<text::Sentence, Ends>;
-
-/// One frame further: log_p (V) are the log-probabilities of its symbols.
-Prefixes advance(const Prefixes& before, std::span<const double> log_p, std::int32_t blank) {
-  Prefixes next;
-  for (const auto& [prefix, ends] : before) {
-    Ends& same = next[prefix];
-    same.blank = log_add(same.blank, ends.total() + log_p[blank]);
-    if (!prefix.empty()) same.label = log_add(same.label, ends.label + log_p[prefix.back()]);
-    text::Sentence longer = prefix;
+/// One frame further: log_p (V) are the log-probabilities of its symbols. The best prefixes, at most
+/// `most`, best first; among equals the smaller labels.
+std::vector<Prefix> advance(const std::vector<Prefix>& before, std::span<const double> log_p,
+                            std::int32_t blank, Index most) {
+  struct Ends {
+    double blank = log_zero, label = log_zero;
+  };
+  std::map<text::Sentence, Ends> next;
+  for (const Prefix& prefix : before) {
+    const std::int32_t last = prefix.labels.empty() ? blank : prefix.labels.back();
+    Ends& same = next[prefix.labels];
+    same.blank = log_add(same.blank, prefix.total + log_p[blank]);
+    if (last != blank) same.label = log_add(same.label, prefix.label + log_p[last]);
+    text::Sentence longer = prefix.labels;
     longer.push_back(0);
     for (std::int32_t v = 0; v < std::ssize(log_p); ++v) {
       // After the same label only a path with a blank between them is a longer prefix.
-      const double from = !prefix.empty() && prefix.back() == v ? ends.blank : ends.total();
+      const double from = v == last ? prefix.blank : prefix.total;
       if (v == blank || from + log_p[v] == log_zero) continue;
       longer.back() = v;
       Ends& extended = next[longer];
       extended.label = log_add(extended.label, from + log_p[v]);
     }
   }
-  return next;
-}
-
-/// Best first; among equals the smaller labels.
-std::vector<CtcHypothesis> ranked(const Prefixes& prefixes) {
-  std::vector<CtcHypothesis> all;
-  for (const auto& [prefix, ends] : prefixes) {
-    const double total = ends.total();
-    if (total != log_zero) all.push_back({prefix, total});
+  std::vector<Prefix> after;
+  for (const auto& [labels, ends] : next) {
+    const double total = log_add(ends.blank, ends.label);
+    if (total != log_zero) after.push_back({labels, ends.blank, ends.label, total});
   }
-  std::ranges::stable_sort(all, std::ranges::greater(), &CtcHypothesis::log_probability);
-  return all;
-}
-
-/// The best prefixes alone.
-void prune(Prefixes& prefixes, std::size_t beam) {
-  if (prefixes.size() <= beam) return;
-  const std::vector<CtcHypothesis> all = ranked(prefixes);
-  for (std::size_t i = beam; i < all.size(); ++i) prefixes.erase(all[i].labels);
+  std::ranges::stable_sort(after, std::ranges::greater(), &Prefix::total);
+  if (std::ssize(after) > most) after.resize(static_cast<std::size_t>(most));
+  return after;
 }
 
 }  // namespace
@@ -100,15 +93,15 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
   std::vector<std::vector<CtcHypothesis>> results(frames.size());
   const Index v = logits.dim(2);
   parallel_for(std::ssize(frames), [&](Index b) {
-    Prefixes prefixes{{{}, {.blank = 0}}};
+    std::vector<Prefix> prefixes{{.labels = {}, .blank = 0, .label = log_zero, .total = 0}};
     for (Index t = 0; t < frames[b]; ++t) {
       const double* row = log_p.data<double>() + (t * std::ssize(frames) + b) * v;
       if (std::isnan(row[0])) fail("ctc", "a logit is NaN");  // and so are all of the frame
-      prefixes = advance(prefixes, {row, static_cast<std::size_t>(v)}, o.blank);
-      prune(prefixes, static_cast<std::size_t>(o.beam));
+      prefixes = advance(prefixes, {row, static_cast<std::size_t>(v)}, o.blank, o.beam);
     }
-    results[b] = ranked(prefixes);
-    results[b].resize(std::min(results[b].size(), static_cast<std::size_t>(o.best)));
+    for (const Prefix& prefix : prefixes) {
+      if (std::ssize(results[b]) < o.best) results[b].push_back({prefix.labels, prefix.total});
+    }
   });
   return results;
 }
@@ -132,6 +125,7 @@ double CtcPrefix::before(Index t, std::int32_t label) const {
 
 CtcPrefix CtcPrefix::extended(std::int32_t label) const {
   CtcPrefix longer = *this;
+  if (label == options_.begin) return longer;
   longer.last_ = label;
   longer.ends_blank_[0] = longer.ends_label_[0] = log_zero;
   for (Index t = 0; t < log_p_.dim(0); ++t) {
@@ -173,15 +167,6 @@ std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
   return prefixes;
 }
 
-std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Tensor& words,
-                                std::int32_t begin) {
-  const auto ids = words.to_vector<std::int32_t>();
-  std::vector<CtcPrefix> longer;
-  for (std::size_t row = 0; row < prefixes.size(); ++row)
-    longer.push_back(ids[row] == begin ? prefixes[row] : prefixes[row].extended(ids[row]));
-  return longer;
-}
-
 Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
   std::vector<Tensor> rows(prefixes.size());
   parallel_for(std::ssize(prefixes), [&](Index row) {
@@ -192,5 +177,4 @@ Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
 }
 
 }  // namespace detail
-
 }  // namespace attune::models

@@ -48,7 +48,7 @@ class CtcPrefix {
   /// No labels yet. log_p (S, V) f64: the log-probabilities of the symbols at each frame.
   CtcPrefix(Tensor log_p, const JointCtcOptions& options);
 
-  /// One label further.
+  /// One label further; `begin` is none.
   CtcPrefix extended(std::int32_t label) const;
   /// For each symbol the log-probability that it comes next, and at `end` that nothing does
   /// (algorithm 2 of the paper, as a share of the probability of the prefix). log 0 for the blank
@@ -81,9 +81,6 @@ namespace detail {
 /// One for each sentence.
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options);
-/// The prefixes of the rows, each extended by its word, unless that is `begin`.
-std::vector<CtcPrefix> extended(const std::vector<CtcPrefix>& prefixes, const Tensor& words,
-                                std::int32_t begin);
 /// CtcPrefix::next of each row: (B, V) f64
 Tensor next_of(const std::vector<CtcPrefix>& prefixes);
 
@@ -135,10 +132,12 @@ class JointCtc {
 
   Step step(const WordStep& words, const State& state) const {
     auto own = decoder_->step(words.own, state.own);
-    std::vector<CtcPrefix> prefixes = detail::extended(state.prefixes, words.ids, options_.begin);
-    return {.output = {std::move(own.output), detail::next_of(prefixes)},
-            .weights = own.weights,
-            .state = {std::move(own.state), std::move(prefixes)}};
+    const Tensor& labels = words.ids;
+    std::vector<CtcPrefix> prefixes;
+    for (const auto label : labels.to_vector<std::int32_t>())
+      prefixes.push_back(state.prefixes[prefixes.size()].extended(label));
+    Output output{std::move(own.output), detail::next_of(prefixes)};
+    return {std::move(output), own.weights, {std::move(own.state), std::move(prefixes)}};
   }
 
   /// log p (T, B, V), up to a constant of each word

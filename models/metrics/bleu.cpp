@@ -18,6 +18,9 @@
 namespace attune::metrics {
 namespace {
 
+/// Occurrences of each n-gram: views into the units, which must stay where they are.
+using NgramCounts = std::unordered_map<std::string_view, std::int64_t>;
+
 /// A text as units, of which n-grams are made.
 class Units {
  public:
@@ -32,23 +35,25 @@ class Units {
   static Units of_characters(std::string_view text) {
     Units units;
     for (const std::string_view word : text::words(text)) {
-      for (const std::string& point : text::code_points(word)) units.add(point);
+      for (const std::string& point : text::code_points(word)) units.add(point, "");
     }
     return units;
   }
 
-  std::size_t size() const { return begins_.size() - 1; }
-  /// The n-gram that starts with unit i.
-  std::string_view ngram(std::size_t i, std::size_t n) const {
-    return std::string_view(text_).substr(begins_[i], begins_[i + n] - begins_[i]);
-  }
+  std::int64_t size() const { return std::ssize(begins_) - 1; }
   /// How many n-grams there are: 0 when the text is shorter than n.
   std::int64_t ngrams(std::size_t n) const {
-    return size() < n ? 0 : static_cast<std::int64_t>(size() - n + 1);
+    return std::max<std::int64_t>(0, size() - static_cast<std::int64_t>(n) + 1);
+  }
+  NgramCounts count_ngrams(std::size_t n) const {
+    NgramCounts counts;
+    for (std::size_t i = 0; i + n < begins_.size(); ++i)
+      ++counts[std::string_view(text_).substr(begins_[i], begins_[i + n] - begins_[i])];
+    return counts;
   }
 
  private:
-  void add(std::string_view unit, std::string_view behind = {}) {
+  void add(std::string_view unit, std::string_view behind) {
     text_.append(unit).append(behind);
     begins_.push_back(text_.size());
   }
@@ -56,15 +61,6 @@ class Units {
   std::string text_;
   std::vector<std::size_t> begins_{0};  // of the units, and the end
 };
-
-/// Occurrences of each n-gram: views into the units, which must stay where they are.
-using NgramCounts = std::unordered_map<std::string_view, std::int64_t>;
-
-NgramCounts count_ngrams(const Units& units, std::size_t n) {
-  NgramCounts counts;
-  for (std::size_t i = 0; i + n <= units.size(); ++i) ++counts[units.ngram(i, n)];
-  return counts;
-}
 
 /// N-grams in both, each with the smaller of its counts.
 std::int64_t count_matches(const NgramCounts& a, const NgramCounts& b) {
@@ -74,18 +70,6 @@ std::int64_t count_matches(const NgramCounts& a, const NgramCounts& b) {
       matches += std::min(count, other->second);
   }
   return matches;
-}
-
-/// The references of a sentence, without empty ones, which stand for none. Throws when that leaves
-/// none.
-std::vector<std::string_view> given(const char* operation,
-                                    std::span<const std::string> references) {
-  std::vector<std::string_view> found;
-  for (const std::string& reference : references) {
-    if (!reference.empty()) found.push_back(reference);
-  }
-  if (found.empty()) fail(operation, "a sentence has no reference");
-  return found;
 }
 
 /// The statistics of each sentence of a corpus.
@@ -146,16 +130,6 @@ Units units_of(std::string_view line, const BleuOptions& options) {
                                             : Units::of_words(tokenize_13a(line));
 }
 
-/// The length closest to `length`, and of two as close the shorter.
-std::int64_t closest(std::int64_t length, std::span<const Units> references) {
-  std::pair<std::int64_t, std::int64_t> best(std::numeric_limits<std::int64_t>::max(), 0);
-  for (const Units& reference : references) {
-    const auto other = static_cast<std::int64_t>(reference.size());
-    best = std::min(best, std::pair(std::abs(other - length), other));
-  }
-  return best.second;
-}
-
 }  // namespace
 
 std::vector<std::string> tokenize_13a(std::string_view line) {
@@ -189,18 +163,22 @@ BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std:
                                const BleuOptions& options) {
   const Units written = units_of(hypothesis, options);
   std::vector<Units> expected;
-  for (const std::string_view reference : given("bleu", references))
-    expected.push_back(units_of(reference, options));
-  BleuStatistics statistics;
-  statistics.length = static_cast<std::int64_t>(written.size());
-  statistics.reference_length = closest(statistics.length, expected);
+  for (const std::string& reference : references) {
+    if (!reference.empty()) expected.push_back(units_of(reference, options));
+  }
+  if (expected.empty()) fail("bleu", "a sentence has no reference");
+  BleuStatistics statistics{.length = written.size()};
+  statistics.reference_length =
+      std::ranges::min(expected, {}, [&](const Units& reference) {
+        return std::pair(std::abs(reference.size() - statistics.length), reference.size());
+      }).size();
   for (std::size_t n = 1; n <= orders; ++n) {
     NgramCounts most;
     for (const Units& reference : expected) {
-      for (const auto& [ngram, count] : count_ngrams(reference, n))
+      for (const auto& [ngram, count] : reference.count_ngrams(n))
         most[ngram] = std::max(most[ngram], count);
     }
-    statistics.matches[n - 1] = count_matches(count_ngrams(written, n), most);
+    statistics.matches[n - 1] = count_matches(written.count_ngrams(n), most);
     statistics.ngrams[n - 1] = written.ngrams(n);
   }
   return statistics;
@@ -268,10 +246,9 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
   }
   std::vector<LengthBucket> buckets;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    buckets.push_back({.shortest = i == 0 ? 0 : limits[i - 1] + 1,
-                       .longest = i < limits.size() ? std::optional(limits[i]) : std::nullopt,
-                       .sentences = std::ssize(parts[i]),
-                       .score = bleu(parts[i], options)});
+    buckets.push_back({i == 0 ? 0 : limits[i - 1] + 1,
+                       i < limits.size() ? std::optional(limits[i]) : std::nullopt,
+                       std::ssize(parts[i]), bleu(parts[i], options)});
   }
   return buckets;
 }
@@ -281,14 +258,15 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
 namespace {
 
 /// BLEU of the corpus of these sentences.
-double bleu_of(std::span<const BleuStatistics> sentences, const std::vector<std::size_t>& drawn,
+double bleu_of(std::span<const BleuStatistics> sentences, const std::vector<Index>& drawn,
                const BleuOptions& options) {
   BleuStatistics sum;
-  for (const std::size_t i : drawn) sum += sentences[i];
+  for (const Index i : drawn) sum += sentences[i];
   return bleu(std::span(&sum, 1), options).bleu;
 }
 
-/// The score of each sample, which is of as many sentences, drawn with replacement.
+/// The score of each sample, which is of as many sentences, drawn with replacement; in ascending
+/// order.
 template <class Score>
 std::vector<double> resampled(std::size_t sentences, const BootstrapOptions& options, Score score) {
   if (sentences == 0) fail("bootstrap", "there is no sentence");
@@ -299,19 +277,18 @@ std::vector<double> resampled(std::size_t sentences, const BootstrapOptions& opt
              options.samples, options.confidence));
   }
   Random random(options.seed, "bootstrap");
-  std::vector<std::size_t> drawn(sentences);
-  std::vector<double> scores;
-  for (std::int64_t sample = 0; sample < options.samples; ++sample) {
-    for (std::size_t& i : drawn)
-      i = static_cast<std::size_t>(random.below(static_cast<Index>(sentences)));
-    scores.push_back(score(drawn));
+  std::vector<Index> drawn(sentences);
+  std::vector<double> scores(static_cast<std::size_t>(options.samples));
+  for (double& of_sample : scores) {
+    for (Index& i : drawn) i = random.below(std::ssize(drawn));
+    of_sample = score(drawn);
   }
+  std::ranges::sort(scores);
   return scores;
 }
 
-/// As many of the values below as above.
-Interval middle(std::vector<double> values, double confidence) {
-  std::ranges::sort(values);
+/// As many of the values, which ascend, below as above.
+Interval middle(const std::vector<double>& values, double confidence) {
   const auto outside =
       static_cast<std::size_t>((1 - confidence) / 2 * static_cast<double>(values.size()) + 1e-9);
   return {values[outside], values[values.size() - 1 - outside]};
@@ -337,12 +314,12 @@ PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
   const auto score = [&](const auto& drawn) {
     return bleu_of(first, drawn, options) - bleu_of(second, drawn, options);
   };
-  std::vector<double> differences = resampled(first.size(), bootstrap, score);
+  const std::vector<double> differences = resampled(first.size(), bootstrap, score);
   const auto not_better = std::ranges::count_if(
       differences, [&](double sample) { return sample * result.difference <= 0; });
   result.p_value =
       (1 + static_cast<double>(not_better)) / (1 + static_cast<double>(differences.size()));
-  result.interval = middle(std::move(differences), bootstrap.confidence);
+  result.interval = middle(differences, bootstrap.confidence);
   return result;
 }
 
@@ -367,13 +344,6 @@ Units words_of(std::string_view text) {
   return Units::of_words(found);
 }
 
-/// A line as characters and as words.
-struct Line {
-  explicit Line(std::string_view line)
-      : characters(Units::of_characters(line)), words(words_of(line)) {}
-  Units characters, words;
-};
-
 void add_orders(ChrfStatistics& statistics, const Units& written, const Units& expected,
                 int longest) {
   for (std::size_t n = 1; n <= static_cast<std::size_t>(longest); ++n) {
@@ -381,7 +351,7 @@ void add_orders(ChrfStatistics& statistics, const Units& written, const Units& e
     statistics.push_back(
         {.ngrams = references == 0 ? 0 : written.ngrams(n),  // none, where none can match
          .reference_ngrams = references,
-         .matches = count_matches(count_ngrams(written, n), count_ngrams(expected, n))});
+         .matches = count_matches(written.count_ngrams(n), expected.count_ngrams(n))});
   }
 }
 
@@ -393,20 +363,21 @@ ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std:
     fail("chrf", fmt::format("n-grams of {} characters and {} words, expected positive numbers",
                              options.characters, options.words));
   }
-  const Line written(hypothesis);
-  std::optional<ChrfStatistics> best;
-  double best_score = 0;
-  for (const std::string_view reference : given("chrf", references)) {
-    const Line expected(reference);
+  const Units characters = Units::of_characters(hypothesis), words = words_of(hypothesis);
+  ChrfStatistics best;
+  double best_score = -1;
+  for (const std::string& reference : references) {
+    if (reference.empty()) continue;
     ChrfStatistics statistics;
-    add_orders(statistics, written.characters, expected.characters, options.characters);
-    add_orders(statistics, written.words, expected.words, options.words);
+    add_orders(statistics, characters, Units::of_characters(reference), options.characters);
+    add_orders(statistics, words, words_of(reference), options.words);
     const double score = chrf(std::span(&statistics, 1), options);
-    if (best && score <= best_score) continue;
+    if (score <= best_score) continue;
     best = std::move(statistics);
     best_score = score;
   }
-  return *best;
+  if (best.empty()) fail("chrf", "a sentence has no reference");
+  return best;
 }
 
 double chrf(std::span<const ChrfStatistics> sentences, const ChrfOptions& options) {

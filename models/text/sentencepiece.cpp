@@ -11,7 +11,6 @@
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
-#include <attune/tensor/file.hpp>
 
 namespace attune::text {
 namespace {
@@ -44,34 +43,31 @@ bool all_fields(std::string_view message, Visit visit) {
   return true;
 }
 
-std::uint32_t number_at(std::string_view bytes, std::size_t i) {
-  std::uint32_t number;
-  std::memcpy(&number, bytes.data() + 4 * i, sizeof number);
-  return number;
-}
-
 /// The length of a trie in bytes, the trie, and texts in UTF-8 that end with NUL; leaves point to
 /// the first byte of a character of them. The trie is the array of Darts-clone: each unit leads to
 /// 256 others, of which those with the right label are followed.
 bool is_sound(std::string_view charsmap) {
   if (charsmap.empty()) return true;
+  const auto number_at = [&charsmap](std::size_t i) {
+    std::uint32_t number;
+    std::memcpy(&number, charsmap.data() + 4 * i, sizeof number);
+    return number;
+  };
   if (charsmap.size() < 4) return false;
-  const std::uint32_t size = number_at(charsmap, 0);
+  const std::uint32_t size = number_at(0);
   charsmap.remove_prefix(4);
   if (size == 0 || size % 4 != 0 || size >= charsmap.size() || charsmap.back() != '\0')
     return false;
-  const std::size_t units = size / 4;
   const std::string_view texts = charsmap.substr(size);
   if (find_bad_byte(texts)) return false;
-  const auto begins_character = [&](std::size_t at) {
-    return at < texts.size() && (static_cast<unsigned char>(texts[at]) & 0xC0) != 0x80;
-  };
-  for (std::size_t i = 0; i < units; ++i) {
-    const std::uint32_t unit = number_at(charsmap, i);
+  for (std::size_t i = 0; i < size / 4; ++i) {
+    const std::uint32_t unit = number_at(i);
     if (i > 0 && unit >> 31 != 0) continue;  // the value of a leaf, which no label leads to
     const std::size_t next = i ^ (unit >> 10 << ((unit & 0x200) >> 6));
-    if ((next | 0xFF) >= units) return false;
-    if ((unit & 0x100) != 0 && !begins_character(number_at(charsmap, next) & 0x7FFFFFFF))
+    if ((next | 0xFF) >= size / 4) return false;
+    if ((unit & 0x100) == 0) continue;
+    const std::size_t text = number_at(next) & 0x7FFFFFFF;
+    if (text >= texts.size() || (static_cast<unsigned char>(texts[text]) & 0xC0) == 0x80)
       return false;
   }
   return true;
@@ -152,9 +148,8 @@ SentencePiece SentencePiece::train(std::span<const std::string> lines,
   return SentencePiece(bytes);
 }
 
-std::shared_ptr<const SentencePiece::Model> SentencePiece::parse(std::string_view bytes,
-                                                                 std::string_view where) {
-  auto model = std::make_shared<Model>();
+SentencePiece::SentencePiece(std::string_view bytes, std::string_view where) {
+  const auto model = std::make_shared<Model>();
   const auto load = [&] {
     try {
       return model->processor.LoadFromSerializedProto(bytes).ok();
@@ -163,13 +158,7 @@ std::shared_ptr<const SentencePiece::Model> SentencePiece::parse(std::string_vie
     }
   };
   if (!has_sound_charsmaps(bytes) || !load()) fail(where, "a model of sentencepiece was expected");
-  return model;
-}
-
-SentencePiece::SentencePiece(std::string_view bytes) : model_(parse(bytes, "sentencepiece")) {}
-
-SentencePiece SentencePiece::load(const std::filesystem::path& path) {
-  return SentencePiece(parse(read_file(path), path.string()));
+  model_ = model;
 }
 
 std::vector<std::string> SentencePiece::encode(std::string_view line) const {

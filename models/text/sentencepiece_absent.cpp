@@ -3,21 +3,17 @@
 #include <attune/tensor/check.hpp>
 
 namespace attune::text {
-namespace {
 
-[[noreturn]] void absent() {
+[[noreturn]] static void absent() {
   fail("sentencepiece", "this attune is built without it: libsentencepiece-dev was not found");
 }
-
-}  // namespace
 
 bool has_sentencepiece() { return false; }
 
 SentencePiece SentencePiece::train(std::span<const std::string>, const SentencePieceOptions&) {
   absent();
 }
-SentencePiece::SentencePiece(std::string_view) { absent(); }
-SentencePiece SentencePiece::load(const std::filesystem::path&) { absent(); }
+SentencePiece::SentencePiece(std::string_view, std::string_view) { absent(); }
 std::vector<std::string> SentencePiece::encode(std::string_view) const { absent(); }
 std::string SentencePiece::decode(std::span<const std::string>) const { absent(); }
 std::string SentencePiece::bytes() const { absent(); }

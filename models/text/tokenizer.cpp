@@ -111,33 +111,9 @@ void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocab
 
 // ---- Lines
 
-namespace {
-
-[[noreturn]] void fail_to_read() {
-  fail("tokenizer", "words, characters or sentencepiece was expected, as to_json writes it");
+SentencePiece SentencePiece::load(const std::filesystem::path& path) {
+  return SentencePiece(read_file(path), path.string());
 }
-
-std::string bytes_of(std::string_view digits) {
-  std::string bytes(digits.size() / 2, '\0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    unsigned char byte = 0;
-    const char* pair = digits.data() + 2 * i;
-    if (std::from_chars(pair, pair + 2, byte, 16).ptr != pair + 2) fail_to_read();
-    bytes[i] = static_cast<char>(byte);
-  }
-  return bytes;
-}
-
-Tokenizer kind_from(const nlohmann::json& object) {
-  const auto kind = object.at("kind").get<std::string>();
-  if (kind == "words") return Words{};
-  if (kind == "characters") return Characters{};
-  if (kind == "sentencepiece")
-    return SentencePiece(bytes_of(object.at("model").get<std::string>()));
-  fail_to_read();
-}
-
-}  // namespace
 
 Tokenizer Tokenizer::with(std::shared_ptr<const Rewriter> rewriter) const {
   Tokenizer other = *this;
@@ -164,25 +140,43 @@ std::string to_json(const Tokenizer& tokenizer) {
   constexpr const char* kinds[] = {"words", "characters", "sentencepiece"};  // as in kind_
   nlohmann::json object = {{"kind", kinds[tokenizer.kind_.index()]}};
   if (const SentencePiece* model = tokenizer.pieces()) {
-    std::string digits;
-    for (unsigned char byte : model->bytes()) digits += fmt::format("{:02x}", byte);
-    object["model"] = digits;
+    const std::string bytes = model->bytes();
+    object["model"] =
+        fmt::format("{:02x}", fmt::join(std::vector<std::uint8_t>(bytes.begin(), bytes.end()), ""));
   }
   if (tokenizer.rewriter_) object["rewriter"] = tokenizer.rewriter_->json();
   return object.dump();
 }
 
 Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rewriter) {
+  const auto bytes_of = [](const std::string& digits) -> std::optional<std::string> {
+    std::string bytes;
+    for (const char* pair = digits.data(); pair + 1 < digits.data() + digits.size(); pair += 2) {
+      unsigned char byte = 0;
+      if (std::from_chars(pair, pair + 2, byte, 16).ptr != pair + 2) return std::nullopt;
+      bytes += static_cast<char>(byte);
+    }
+    return bytes;
+  };
   try {
     const nlohmann::json object = nlohmann::json::parse(json);
-    const Tokenizer tokenizer = kind_from(object);
-    if (!object.contains("rewriter")) return tokenizer;
-    const auto stored = object.at("rewriter").get<std::string>();
-    if (!rewriter) fail("tokenizer", "a rewriter is stored, but nothing makes it");
-    return tokenizer.with(rewriter(stored));
-  } catch (const nlohmann::json::exception&) {
-    fail_to_read();
+    const auto kind = object.at("kind").get<std::string>();
+    std::optional<Tokenizer> tokenizer;
+    if (kind == "words") tokenizer = Words{};
+    if (kind == "characters") tokenizer = Characters{};
+    if (kind == "sentencepiece") {
+      if (const auto model = bytes_of(object.at("model").get<std::string>()))
+        tokenizer = SentencePiece(*model);
+    }
+    if (tokenizer && !object.contains("rewriter")) return *tokenizer;
+    if (tokenizer) {
+      const auto stored = object.at("rewriter").get<std::string>();
+      if (!rewriter) fail("tokenizer", "a rewriter is stored, but nothing makes it");
+      return tokenizer->with(rewriter(stored));
+    }
+  } catch (const nlohmann::json::exception&) {  // reported below
   }
+  fail("tokenizer", "words, characters or sentencepiece was expected, as to_json writes it");
 }
 
 Sentence Codec::encode(std::span<const std::string> tokens) const {
@@ -221,14 +215,26 @@ Vocabulary vocabulary_from_json(std::string_view json) {
 
 namespace {
 
-bool is_blank(const std::string& point) { return point == "\u2581" || words(point).empty(); }
+/// The letters of texts, which are code points but for blanks and ▁, and the word of each.
+struct Letters {
+  std::vector<std::string> letters;
+  std::vector<int> words;
+  int word = -1;
+  bool blank = true;  // before the next letter
 
-/// Code points but for blanks, and for ▁, which is one to sentencepiece.
-std::vector<std::string> letters(std::string_view text) {
-  std::vector<std::string> found = code_points(text);
-  std::erase_if(found, is_blank);
-  return found;
-}
+  /// `pieces`: ▁ is a blank, as to sentencepiece.
+  void add(std::string_view text, bool pieces) {
+    for (std::string& point : code_points(text)) {
+      const bool mark = point == "\u2581";
+      const bool is_blank = mark ? pieces : text::words(point).empty();
+      if (!is_blank) word += blank;
+      blank = is_blank;
+      if (is_blank || mark) continue;
+      letters.push_back(std::move(point));
+      words.push_back(word);
+    }
+  }
+};
 
 /// Of ASCII's letters exactly; of any others it is not known here which are a pair.
 bool differ_in_case_at_most(const std::string& a, const std::string& b) {
@@ -237,56 +243,28 @@ bool differ_in_case_at_most(const std::string& a, const std::string& b) {
          (lower(a[0]) == lower(b[0]) && a.size() == b.size());
 }
 
-/// For tokens that have the same letters as the line: the word of each letter is known.
-std::vector<int> by_letters(std::string_view line, std::span<const std::string> tokens) {
-  std::vector<int> word_of_letter;
-  int word = 0;
-  for (std::string_view text : words(line)) {
-    word_of_letter.insert(word_of_letter.end(), letters(text).size(), word++);
-  }
-  std::vector<int> result;
-  std::size_t read = 0;
-  for (const std::string& token : tokens) {
-    const std::size_t count = letters(token).size();
-    result.push_back(count > 0 ? word_of_letter[read] : -1);
-    read += count;
-  }
-  return result;
-}
-
-/// For pieces whose letters differ from the line's: words are counted by the blanks between them.
-/// Nothing when the pieces have not as many words as the line, or do not begin with ▁, as those of
-/// sentencepiece do.
-std::optional<std::vector<int>> by_blanks(std::string_view line,
-                                          std::span<const std::string> tokens) {
-  if (tokens.empty() || !tokens.front().starts_with("\u2581")) return std::nullopt;
-  std::vector<int> result;
-  int word = -1;
-  bool blank = true;
-  for (const std::string& token : tokens) {
-    int first = -1;
-    for (const std::string& point : code_points(token)) {
-      if (!is_blank(point)) {
-        word += blank;
-        if (first < 0) first = word;
-      }
-      blank = is_blank(point);
-    }
-    result.push_back(first);
-  }
-  if (word + 1 != std::ssize(words(line))) return std::nullopt;
-  return result;
-}
-
 }  // namespace
 
 std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens) {
-  const std::vector<std::string> read = letters(line),
-                                 cut = letters(fmt::format("{}", fmt::join(tokens, "")));
-  if (read == cut) return by_letters(line, tokens);
-  if (auto found = by_blanks(line, tokens)) return *found;
-  if (std::ranges::equal(read, cut, differ_in_case_at_most)) return by_letters(line, tokens);
-  fail("words_of_tokens", "the tokens are not those of the line");
+  Letters read, cut;
+  read.add(line, /*pieces=*/false);
+  std::vector<std::ptrdiff_t> firsts;  // letters of the tokens, or -1
+  for (const std::string& token : tokens) {
+    const std::ptrdiff_t before = std::ssize(cut.letters);
+    cut.add(token, /*pieces=*/true);
+    firsts.push_back(std::ssize(cut.letters) > before ? before : -1);
+  }
+  // Pieces whose letters differ from the line's begin with ▁, as those of sentencepiece do, and have
+  // as many words: the blanks between them tell which.
+  const bool same = read.letters == cut.letters;
+  const bool by_blanks =
+      !same && !tokens.empty() && tokens.front().starts_with("\u2581") && cut.word == read.word;
+  if (!same && !by_blanks && !std::ranges::equal(read.letters, cut.letters, differ_in_case_at_most))
+    fail("words_of_tokens", "the tokens are not those of the line");
+  const std::vector<int>& words = by_blanks ? cut.words : read.words;
+  std::vector<int> result;
+  for (const std::ptrdiff_t first : firsts) result.push_back(first < 0 ? -1 : words[first]);
+  return result;
 }
 
 }  // namespace attune::text

@@ -96,9 +96,9 @@ class SentencePiece {
   static SentencePiece train(std::span<const std::string> lines,
                              const SentencePieceOptions& options = {});
 
-  /// From what bytes() returned. Throws on anything else.
-  explicit SentencePiece(std::string_view bytes);
-  /// From a `.model` file. Throws with the path and the reason.
+  /// From what bytes() returned, or a `.model` file. Throws on anything else; errors begin with
+  /// `where`.
+  explicit SentencePiece(std::string_view bytes, std::string_view where = "sentencepiece");
   static SentencePiece load(const std::filesystem::path& path);
 
   /// Throws when the line is not UTF-8.
@@ -111,9 +111,6 @@ class SentencePiece {
 
  private:
   struct Model;
-  explicit SentencePiece(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
-  static std::shared_ptr<const Model> parse(std::string_view bytes, std::string_view where);
-
   std::shared_ptr<const Model> model_;
 };
 

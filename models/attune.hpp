@@ -19,7 +19,6 @@
 #include <attune/models/papers.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>

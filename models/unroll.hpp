@@ -8,8 +8,8 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/models/decoder.hpp>
-#include <attune/models/text/alignment.hpp>
 #include <attune/models/text/batches.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::models {

@@ -195,7 +195,7 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
   put(as_it_is ? text : for_output(text));  // drawings have colours
 }
 
-/// Och and Ney (2003): see metrics/alignment_error_rate.hpp.
+/// Och and Ney (2003): see metrics::alignment_error_rate.
 void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) {
   std::vector<text::SentenceLengths> lengths;
   std::vector<text::Alignment> found;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <attune/models/heatmap.hpp>
-#include <attune/models/text/alignment.hpp>
+#include <attune/models/text/corpus.hpp>
 
 namespace attune::report {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <attune/models/text/alignment.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune::metrics {

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/utf8.hpp>
@@ -14,13 +17,6 @@ namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::size_t longest_line = std::size_t{1} << 24;  // a device may have no line breaks
-
-/// The number of lines of the whole file.
-std::int64_t count_lines(LineReader& reader) {
-  while (reader.next()) {
-  }
-  return reader.number();
-}
 
 }  // namespace
 
@@ -89,34 +85,36 @@ ParallelReader::ParallelReader(const std::filesystem::path& source,
 }
 
 std::optional<TextPair> ParallelReader::next() {
-  if (!target_) return next_of_tsv();
-  auto source = source_.next(), target = target_->next();
+  auto source = source_.next();
+  if (!target_) return source ? std::optional(columns_of(*source)) : std::nullopt;
+  auto target = target_->next();
   if (source && target) return TextPair{std::move(*source), std::move(*target)};
   if (!source && !target) return std::nullopt;
-  const std::int64_t sources = count_lines(source_), targets = count_lines(*target_);
+  while (source_.next()) {
+  }
+  while (target_->next()) {
+  }
   throw Error(fmt::format("{}: {} lines, but {} has {}: expected as many of each", source_.name(),
-                          sources, target_->name(), targets));
+                          source_.number(), target_->name(), target_->number()));
 }
 
-std::optional<TextPair> ParallelReader::next_of_tsv() {
-  const auto line = source_.next();
-  if (!line) return std::nullopt;
-  if (line->empty()) return TextPair{};
+TextPair ParallelReader::columns_of(const std::string& line) const {
+  if (line.empty()) return {};
   const bool swapped = columns_ == Columns::target_first;
-  const std::size_t tab = line->find('\t');
-  if (tab == line->npos) {
+  const std::size_t tab = line.find('\t');
+  if (tab == line.npos) {
     source_.fail(fmt::format("one column, expected {}",
                              swapped ? "target TAB source" : "source TAB target"));
   }
-  TextPair pair{line->substr(0, tab), line->substr(tab + 1, line->find('\t', tab + 1) - tab - 1)};
+  TextPair pair{line.substr(0, tab), line.substr(tab + 1, line.find('\t', tab + 1) - tab - 1)};
   if (swapped) std::swap(pair.source, pair.target);
   return pair;
 }
 
 bool CorpusReport::count(std::size_t source, std::size_t target) {
-  const auto limit = static_cast<std::size_t>(longest);
   const bool is_empty = source == 0 || target == 0;
-  const bool is_too_long = !is_empty && longest > 0 && (source > limit || target > limit);
+  const bool is_too_long =
+      !is_empty && longest > 0 && std::max(source, target) > static_cast<std::size_t>(longest);
   ++read;
   empty += is_empty;
   too_long += is_too_long;
@@ -124,14 +122,14 @@ bool CorpusReport::count(std::size_t source, std::size_t target) {
 }
 
 std::string to_string(const CorpusReport& report) {
-  std::string text = fmt::format("{} pairs", report.read);
-  if (report.kept() == report.read) return text;
-  text += fmt::format(", {} left out:", report.read - report.kept());
-  if (report.empty > 0) text += fmt::format(" {} with an empty side", report.empty);
-  if (report.empty > 0 && report.too_long > 0) text += ",";
+  std::vector<std::string> reasons;
+  if (report.empty > 0) reasons.push_back(fmt::format("{} with an empty side", report.empty));
   if (report.too_long > 0)
-    text += fmt::format(" {} longer than {} tokens", report.too_long, report.longest);
-  return text;
+    reasons.push_back(fmt::format("{} longer than {} tokens", report.too_long, report.longest));
+  const std::string text = fmt::format("{} pairs", report.read);
+  if (reasons.empty()) return text;
+  return fmt::format("{}, {} left out: {}", text, report.read - report.kept(),
+                     fmt::join(reasons, ", "));
 }
 
 TextCorpus read_corpus(ParallelReader reader, std::int64_t longest) {
@@ -141,6 +139,77 @@ TextCorpus read_corpus(ParallelReader reader, std::int64_t longest) {
       corpus.pairs.push_back(std::move(*pair));
   }
   return corpus;
+}
+
+// ---- Word alignments
+
+namespace {
+
+/// Links such as "1-2" and, with p among the marks, "1p2". Positions count from `first`.
+GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
+                         int first, const std::optional<SentenceLengths>& lengths) {
+  GoldAlignment links;
+  for (const std::string_view word : words(line)) {
+    const auto read = [](std::string_view digits, int& number) {
+      const char* const end = digits.data() + digits.size();
+      const auto [after, error] = std::from_chars(digits.data(), end, number);
+      return error == std::errc() && after == end && !digits.starts_with('-');
+    };
+    const auto count_from_0 = [&](const char* side, int& position, int length) {
+      if (position < first) {
+        fail(where, fmt::format("link {}: {} position {} is before the first, {}", in_quotes(word),
+                                side, position, first));
+      }
+      position -= first;
+      if (lengths && position >= length) {
+        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
+                                in_quotes(word), side, position + first, length));
+      }
+    };
+    const std::size_t at = word.find_first_of(marks);
+    Link link;
+    if (at == word.npos || !read(word.substr(0, at), link.source) ||
+        !read(word.substr(at + 1), link.target)) {
+      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", in_quotes(word),
+                              marks.size() > 1 ? ", with p for - when it is only possible" : ""));
+    }
+    count_from_0("source", link.source, lengths ? lengths->source : 0);
+    count_from_0("target", link.target, lengths ? lengths->target : 0);
+    if (word[at] == '-') links.sure.push_back(link);
+    links.possible.push_back(link);
+  }
+  return {sorted(std::move(links.sure)), sorted(std::move(links.possible))};
+}
+
+}  // namespace
+
+Alignment sorted(Alignment links) {
+  std::ranges::sort(links);
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  return links;
+}
+
+Alignment parse_links(std::string_view line, const std::optional<SentenceLengths>& lengths,
+                      std::string_view where) {
+  return parse_line(line, where, "-", 0, lengths).sure;
+}
+
+std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
+                                                std::span<const SentenceLengths> sentences) {
+  std::vector<GoldAlignment> alignments;
+  LineReader reader(path);
+  while (const auto line = reader.next()) {
+    if (alignments.size() == sentences.size())
+      reader.fail(fmt::format("a line too many, there are {} sentences", sentences.size()));
+    alignments.push_back(parse_line(*line,
+                                    fmt::format("{}:{}", path.string(), alignments.size() + 1),
+                                    "-p", 1, sentences[alignments.size()]));
+  }
+  if (alignments.size() < sentences.size()) {
+    fail(fmt::format("{}:{}", path.string(), alignments.size() + 1),
+         fmt::format("the file ends, but there are {} sentences", sentences.size()));
+  }
+  return alignments;
 }
 
 }  // namespace attune::text

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/text/alignment.hpp>
+#include <attune/models/text/corpus.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "support/naive.hpp"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """What a file says, or is called, reaches no output as a control character, nor as markup.
 
-    tests/examples/hostile_text_test.py build/examples/attune
+    tests/examples/hostile_text_test.py build/examples/{attune,speech}
 
-Words, directories and the metadata of a checkpoint have the same hostile text.
+Words, transcripts, directories and the metadata of a checkpoint have the same hostile text.
 Each command is run on them; its outputs and the reports, tables and logs that it writes are searched.
 """
-import json, os, pathlib, re, struct, subprocess, sys, tempfile
+import array, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, wave
 
 CONTROLS, TAG = "\x1b[31m\x9b\u202e\x7f", "</script>"
 HOSTILE = CONTROLS + TAG
@@ -16,30 +16,45 @@ RAW = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 # in a pipe have marks of the direction of writing, where the language has them.
 DIRECTION = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066\u2067]")
 PLAIN = re.compile(r"(predict|score)(?!.*--json)")
-WRITTEN = {".html", ".json", ".jsonl", ".svg", ".tsv", ".txt"}
-WORDS = """--hidden 8 --attention 8 --batch 4 --steps 2 --validate-every 1 --tokens words --embedding 8 --readout 8
-    --encoder-layers 1 --dropout 0"""
+WRITTEN = {".html", ".json", ".jsonl", ".svg", ".TextGrid", ".tsv", ".txt"}
+SIZES = "--hidden 8 --attention 8 --batch 4 --steps 2 --validate-every 1"
+WORDS = f"{SIZES} --tokens words --embedding 8 --readout 8 --encoder-layers 1 --dropout 0"
 
 # Paths are relative to a directory with a hostile name, but for {0}: that directory.
-COMMANDS = [
-    f"train {{0}}/pairs.tsv --valid {{0}}/pairs.tsv --out {{0}}/out {WORDS}",
-    f"train --resume --out {{0}}/out --steps 3",
-    "train pairs.tsv --valid none --out {0}/new",
-    "train broken.tsv --valid pairs.tsv --out new",
-    *(f"predict {more} --model {{0}}/out --file sources.txt" for more in (
-        "", "--json", "--format text", "--format moses", "--attention always", "--replace-unknown")),
-    "evaluate {0}/pairs.tsv --model out", "evaluate {0}/pairs.tsv --model out --json",
-    *(f"align pairs.tsv --model out --format {form}" for form in ("terminal", "tsv", "json", "pharaoh")),
-    *(f"align pairs.tsv --model out --out out/align.{form}" for form in ("html", "tsv", "json", "txt")),
-    "align one.tsv --model out --out out/align.svg",
-    "align {0}/broken.tsv --model {0}/none", "align {0}/none --model {0}/out",
-    "score pairs.tsv --model out", "score pairs.tsv --model out --json",
-    "compare pairs.tsv --model {0}/out --model {0}/out/last.safetensors",
-    "compare pairs.tsv --json --model {0}/out --model {0}/out/last.safetensors",
-    "report {0}/pairs.tsv --model {0}/out --out {0}/out/pairs.html",
-    "average {0}/out/best.safetensors {0}/out/last.safetensors --out {0}/out/mean.safetensors",
-    "inspect {0}/out", "inspect --json {0}/out", "inspect spoilt.safetensors", "inspect --json spoilt.safetensors",
-    "report pairs.tsv --model {0}/spoilt.safetensors --out out/spoilt.html"]
+COMMANDS = {
+    "attune": [
+        f"train {{0}}/pairs.tsv --valid {{0}}/pairs.tsv --out {{0}}/out {WORDS}",
+        f"train --resume --out {{0}}/out --steps 3",
+        "train pairs.tsv --valid none --out {0}/new",
+        "train broken.tsv --valid pairs.tsv --out new",
+        *(f"predict {more} --model {{0}}/out --file sources.txt" for more in (
+            "", "--json", "--format text", "--format moses", "--attention always", "--replace-unknown")),
+        "evaluate {0}/pairs.tsv --model out", "evaluate {0}/pairs.tsv --model out --json",
+        *(f"align pairs.tsv --model out --format {form}" for form in ("terminal", "tsv", "json", "pharaoh")),
+        *(f"align pairs.tsv --model out --out out/align.{form}" for form in ("html", "tsv", "json", "txt")),
+        "align one.tsv --model out --out out/align.svg",
+        "align {0}/broken.tsv --model {0}/none", "align {0}/none --model {0}/out",
+        "score pairs.tsv --model out", "score pairs.tsv --model out --json",
+        "compare pairs.tsv --model {0}/out --model {0}/out/last.safetensors",
+        "compare pairs.tsv --json --model {0}/out --model {0}/out/last.safetensors",
+        "report {0}/pairs.tsv --model {0}/out --out {0}/out/pairs.html",
+        "average {0}/out/best.safetensors {0}/out/last.safetensors --out {0}/out/mean.safetensors",
+        "inspect {0}/out", "inspect --json {0}/out", "inspect spoilt.safetensors", "inspect --json spoilt.safetensors",
+        "report pairs.tsv --model {0}/spoilt.safetensors --out out/spoilt.html"],
+    "speech": [
+        "train {0}/list.tsv {0}/list.tsv --model {0}/out/best.safetensors --hidden 8 --steps 2",
+        "train list.tsv none --model {0}/out/none", "train broken.tsv list.tsv",
+        f"recognise {{0}}/{CONTROLS}.wav {{0}}/two.wav --model {{0}}/out/best.safetensors",
+        "recognise none.wav broken.tsv --model out/best.safetensors",
+        *(f"evaluate {{0}}/{name}.tsv --model out/best.safetensors" for name in ("list", "two", "broken")),
+        "recognise two.wav --model {0}/spoilt.safetensors", "recognise two.wav --model {0}/none"],
+}
+
+
+def write_recording(path, hertz, rate=8000):
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, rate, 0, "NONE", ""))
+        file.writeframes(array.array("h", (int(9000 * math.sin(hertz * i / rate * 6.28)) for i in range(rate // 2))))
 
 
 def write_inputs(directory):
@@ -47,8 +62,12 @@ def write_inputs(directory):
     for name, text in {
         "pairs.tsv": pairs, "one.tsv": pairs[:1], "broken.tsv": [HOSTILE, f"{HOSTILE}\t\t{HOSTILE}"],
         "sources.txt": [f"one {HOSTILE} never{HOSTILE}"],
+        "list.tsv": [f"{CONTROLS}.wav\tone {HOSTILE}", f"two.wav\ttwo {HOSTILE}"],
+        "two.tsv": [f"two.wav\ttwo never{HOSTILE}"],
     }.items():
         (directory / name).write_text("\n".join(text) + "\n", encoding="utf-8")
+    write_recording(directory / f"{CONTROLS}.wav", 300, rate=16000)
+    write_recording(directory / "two.wav", 500)
 
 
 def spoil(source, target):
@@ -73,8 +92,10 @@ def check(what, data, plain=False):
 def check_program(program, directory):
     directory.mkdir(parents=True)
     write_inputs(directory)
+    if program.name == "speech":
+        (directory / "out").mkdir()
     succeeded = 0
-    for command in COMMANDS:
+    for command in COMMANDS[program.name]:
         process = subprocess.run([program, *(word.replace("{0}", str(directory)) for word in command.split())],
                                  cwd=directory, env=dict(os.environ, ATTUNE_THREADS="1"), capture_output=True)
         assert process.returncode in (0, 1), f"{program.name} {command!a}: {process.returncode}"

@@ -12,8 +12,7 @@
 #include <attune/models/ctc.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/heatmap.hpp>
-#include <attune/models/metrics/bleu.hpp>
-#include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/models/options.hpp>
 #include <attune/models/papers.hpp>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/unroll.hpp>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/text/batches.hpp>
 
 #include "log.hpp"

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/tensor/reduce.hpp>

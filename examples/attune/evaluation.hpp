@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/search.hpp>
 
 #include "data.hpp"

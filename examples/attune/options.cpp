@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/tensor/check.hpp>
 

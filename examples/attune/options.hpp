@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/options.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/heatmap.hpp>
-#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "chart.hpp"

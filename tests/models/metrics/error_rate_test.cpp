@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <attune/models/metrics/error_rate.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>

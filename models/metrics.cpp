@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <unordered_map>
 #include <utility>
@@ -10,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics/bleu.hpp>
+#include <attune/models/metrics.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
@@ -86,11 +87,7 @@ auto of_each(const char* operation, std::span<const std::string> hypotheses,
   return statistics;
 }
 
-}  // namespace
-
 // ---- BLEU
-
-namespace {
 
 constexpr std::size_t orders = 4;
 
@@ -410,6 +407,109 @@ double corpus_chrf(std::span<const std::string> hypotheses, std::span<const Refe
     return chrf_statistics(hypothesis, own, options);
   };
   return chrf(of_each("chrf", hypotheses, references, statistics_of), options);
+}
+
+// ---- Error rates
+
+double Edits::rate() const {
+  if (expected > 0) return static_cast<double>(count()) / static_cast<double>(expected);
+  return count() == 0 ? 0 : std::numeric_limits<double>::infinity();
+}
+
+Edits& Edits::operator+=(const Edits& other) {
+  substitutions += other.substitutions;
+  deletions += other.deletions;
+  insertions += other.insertions;
+  expected += other.expected;
+  return *this;
+}
+
+std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
+                                    std::span<const std::int32_t> expected) {
+  // cost[i][j]: of the first i and j tokens. A substitution costs a little less than any other
+  // edit, so that among equally few edits those with the most substitutions are taken.
+  const std::size_t rows = written.size() + 1, columns = expected.size() + 1;
+  const auto other = static_cast<std::int64_t>(rows + columns - 1);
+  std::vector<std::int64_t> cost(rows * columns);
+  const auto kept = [&](std::size_t i, std::size_t j) {
+    return cost[(i - 1) * columns + j - 1] + (written[i - 1] == expected[j - 1] ? 0 : other - 1);
+  };
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      cost[i * columns + j] = i == 0 || j == 0
+                                  ? static_cast<std::int64_t>(i + j) * other
+                                  : std::min({kept(i, j), cost[(i - 1) * columns + j] + other,
+                                              cost[i * columns + j - 1] + other});
+    }
+  }
+  std::vector<TokenPair> pairs;
+  for (std::size_t i = written.size(), j = expected.size(); i > 0 || j > 0;) {
+    const std::int64_t best = cost[i * columns + j];
+    const bool both = i > 0 && j > 0 && best == kept(i, j);
+    const bool insertion = !both && i > 0 && best == cost[(i - 1) * columns + j] + other;
+    pairs.push_back({both || insertion ? written[--i] : TokenPair::no_token,
+                     insertion ? TokenPair::no_token : expected[--j]});
+  }
+  std::ranges::reverse(pairs);
+  return pairs;
+}
+
+Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected) {
+  Edits edits{.expected = std::ssize(expected)};
+  for (const TokenPair& pair : side_by_side(written, expected)) {
+    const bool insertion = pair.expected == TokenPair::no_token;
+    const bool deletion = pair.written == TokenPair::no_token;
+    edits.insertions += insertion;
+    edits.deletions += deletion;
+    edits.substitutions += !insertion && !deletion && pair.written != pair.expected;
+  }
+  return edits;
+}
+
+namespace {
+
+std::size_t in_both(const text::Alignment& a, const text::Alignment& b) {
+  text::Alignment links;
+  std::ranges::set_intersection(a, b, std::back_inserter(links));
+  return links.size();
+}
+
+double share(std::size_t part, std::size_t whole) {
+  return whole == 0 ? 1 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+double AlignmentScore::error_rate() const { return 1 - share(in_sure + in_possible, links + sure); }
+double AlignmentScore::precision() const { return share(in_possible, links); }
+double AlignmentScore::recall() const { return share(in_sure, sure); }
+
+AlignmentScore alignment_error_rate(std::span<const text::Alignment> found,
+                                    std::span<const text::GoldAlignment> gold) {
+  constexpr const char* operation = "alignment_error_rate";
+  if (found.size() != gold.size())
+    fail(operation, fmt::format("{} sentences, but {} of gold", found.size(), gold.size()));
+  AlignmentScore score;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto& [sure, possible] = gold[i];
+    for (const auto& [which, links] : {std::pair("found", &found[i]), std::pair("sure", &sure),
+                                       std::pair("possible", &possible)}) {
+      for (const auto& [source, target] : *links) {
+        if (source >= 0 && target >= 0) continue;
+        fail(operation,
+             fmt::format("sentence {}: a {} link is ({}, {}), but positions count from 0", i, which,
+                         source, target));
+      }
+    }
+    const text::Alignment a = text::sorted(found[i]), s = text::sorted(sure);
+    text::Alignment p = possible;
+    p.insert(p.end(), s.begin(), s.end());
+    score.links += a.size();
+    score.sure += s.size();
+    score.in_sure += in_both(a, s);
+    score.in_possible += in_both(a, text::sorted(std::move(p)));
+  }
+  return score;
 }
 
 }  // namespace attune::metrics

@@ -25,20 +25,13 @@ using NgramCounts = std::unordered_map<std::string_view, std::int64_t>;
 /// A text as units, of which n-grams are made.
 class Units {
  public:
-  /// Words, each with a blank behind it: they have none inside, so no two n-grams are spelt alike.
-  template <class Words>
-  static Units of_words(const Words& words) {
-    Units units;
-    for (const std::string_view word : words) units.add(word, " ");
-    return units;
-  }
-  /// Code points, without blanks. Throws when the text is not UTF-8.
-  static Units of_characters(std::string_view text) {
-    Units units;
-    for (const std::string_view word : text::words(text)) {
-      for (const std::string& point : text::code_points(word)) units.add(point, "");
+  /// Words have a blank behind them, and none inside, so no two n-grams are spelt alike.
+  template <class Parts>
+  explicit Units(const Parts& units, std::string_view behind = " ") {
+    for (const std::string_view unit : units) {
+      text_.append(unit).append(behind);
+      begins_.push_back(text_.size());
     }
-    return units;
   }
 
   std::int64_t size() const { return std::ssize(begins_) - 1; }
@@ -54,11 +47,6 @@ class Units {
   }
 
  private:
-  void add(std::string_view unit, std::string_view behind) {
-    text_.append(unit).append(behind);
-    begins_.push_back(text_.size());
-  }
-
   std::string text_;
   std::vector<std::size_t> begins_{0};  // of the units, and the end
 };
@@ -91,11 +79,6 @@ auto of_each(const char* operation, std::span<const std::string> hypotheses,
 
 constexpr std::size_t orders = 4;
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 /// ASCII's symbols and the blank, but for ' - . and ,
@@ -123,18 +106,20 @@ std::string set_apart(std::string_view text, First first, Second second, Apart w
 }
 
 Units units_of(std::string_view line, const BleuOptions& options) {
-  return options.tokens == BleuTokens::none ? Units::of_words(text::words(line))
-                                            : Units::of_words(tokenize_13a(line));
+  return options.tokens == BleuTokens::none ? Units(text::words(line)) : Units(tokenize_13a(line));
 }
 
 }  // namespace
 
 std::vector<std::string> tokenize_13a(std::string_view line) {
   std::string plain(line);
-  constexpr std::pair<const char*, const char*> replacements[] = {
+  constexpr std::pair<std::string_view, std::string_view> replacements[] = {
       {"<skipped>", ""}, {"-\n", ""},   {"\n", " "},  {"&quot;", "\""},
       {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"}};  // "&amp;lt;" ends as "<"
-  for (const auto& [from, to] : replacements) replace_all(plain, from, to);
+  for (const auto& [from, to] : replacements) {
+    for (std::size_t at = 0; (at = plain.find(from, at)) != plain.npos; at += to.size())
+      plain.replace(at, from.size(), to);
+  }
   std::string spaced = " ";
   for (const char c : plain) spaced += is_symbol(c) ? std::string{' ', c, ' '} : std::string{c};
   spaced += ' ';
@@ -254,31 +239,28 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
 
 namespace {
 
-/// BLEU of the corpus of these sentences.
-double bleu_of(std::span<const BleuStatistics> sentences, const std::vector<Index>& drawn,
-               const BleuOptions& options) {
-  BleuStatistics sum;
-  for (const Index i : drawn) sum += sentences[i];
-  return bleu(std::span(&sum, 1), options).bleu;
-}
-
-/// The score of each sample, which is of as many sentences, drawn with replacement; in ascending
-/// order.
-template <class Score>
-std::vector<double> resampled(std::size_t sentences, const BootstrapOptions& options, Score score) {
-  if (sentences == 0) fail("bootstrap", "there is no sentence");
-  if (options.samples < 1 || !(options.confidence > 0 && options.confidence < 1)) {
+/// BLEU of `first`, less that of `second` where there is one, on samples of as many sentences, drawn
+/// with replacement; in ascending order.
+std::vector<double> resampled(std::span<const BleuStatistics> first,
+                              std::span<const BleuStatistics> second,
+                              const BootstrapOptions& bootstrap, const BleuOptions& options) {
+  if (first.empty()) fail("bootstrap", "there is no sentence");
+  if (bootstrap.samples < 1 || !(bootstrap.confidence > 0 && bootstrap.confidence < 1)) {
     fail("bootstrap",
          fmt::format(
              "{} samples, confidence {}: expected a positive number, and one between 0 and 1",
-             options.samples, options.confidence));
+             bootstrap.samples, bootstrap.confidence));
   }
-  Random random(options.seed, "bootstrap");
-  std::vector<Index> drawn(sentences);
-  std::vector<double> scores(static_cast<std::size_t>(options.samples));
-  for (double& of_sample : scores) {
-    for (Index& i : drawn) i = random.below(std::ssize(drawn));
-    of_sample = score(drawn);
+  Random random(bootstrap.seed, "bootstrap");
+  std::vector<double> scores(static_cast<std::size_t>(bootstrap.samples));
+  for (double& score : scores) {
+    BleuStatistics sums[2];
+    for (std::size_t n = 0; n < first.size(); ++n) {
+      const Index i = random.below(std::ssize(first));
+      sums[0] += first[i];
+      if (!second.empty()) sums[1] += second[i];
+    }
+    score = bleu({&sums[0], 1}, options).bleu - bleu({&sums[1], 1}, options).bleu;
   }
   std::ranges::sort(scores);
   return scores;
@@ -295,8 +277,7 @@ Interval middle(const std::vector<double>& values, double confidence) {
 
 Interval bleu_interval(std::span<const BleuStatistics> sentences, const BootstrapOptions& bootstrap,
                        const BleuOptions& options) {
-  const auto score = [&](const auto& drawn) { return bleu_of(sentences, drawn, options); };
-  return middle(resampled(sentences.size(), bootstrap, score), bootstrap.confidence);
+  return middle(resampled(sentences, {}, bootstrap, options), bootstrap.confidence);
 }
 
 PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
@@ -308,10 +289,7 @@ PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
   }
   PairedBootstrap result;
   result.difference = bleu(first, options).bleu - bleu(second, options).bleu;
-  const auto score = [&](const auto& drawn) {
-    return bleu_of(first, drawn, options) - bleu_of(second, drawn, options);
-  };
-  const std::vector<double> differences = resampled(first.size(), bootstrap, score);
+  const std::vector<double> differences = resampled(first, second, bootstrap, options);
   const auto not_better = std::ranges::count_if(
       differences, [&](double sample) { return sample * result.difference <= 0; });
   result.p_value =
@@ -324,12 +302,18 @@ PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
 
 namespace {
 
-bool is_punctuation(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x80 && std::ispunct(byte);
+/// Code points, without blanks. Throws when the text is not UTF-8.
+Units characters_of(std::string_view text) {
+  std::vector<std::string> points = text::code_points(text);
+  std::erase_if(points, [](const std::string& point) { return text::words(point).empty(); });
+  return Units(points, "");
 }
 
 Units words_of(std::string_view text) {
+  const auto is_punctuation = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x80 && std::ispunct(byte);
+  };
   std::vector<std::string_view> found;
   for (const std::string_view word : text::words(text)) {
     const bool at_end = word.size() > 1 && is_punctuation(word.back());
@@ -338,7 +322,7 @@ Units words_of(std::string_view text) {
     found.push_back(word.substr(0, cut));
     if (cut < word.size()) found.push_back(word.substr(cut));
   }
-  return Units::of_words(found);
+  return Units(found);
 }
 
 void add_orders(ChrfStatistics& statistics, const Units& written, const Units& expected,
@@ -360,13 +344,13 @@ ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std:
     fail("chrf", fmt::format("n-grams of {} characters and {} words, expected positive numbers",
                              options.characters, options.words));
   }
-  const Units characters = Units::of_characters(hypothesis), words = words_of(hypothesis);
+  const Units characters = characters_of(hypothesis), words = words_of(hypothesis);
   ChrfStatistics best;
   double best_score = -1;
   for (const std::string& reference : references) {
     if (reference.empty()) continue;
     ChrfStatistics statistics;
-    add_orders(statistics, characters, Units::of_characters(reference), options.characters);
+    add_orders(statistics, characters, characters_of(reference), options.characters);
     add_orders(statistics, words, words_of(reference), options.words);
     const double score = chrf(std::span(&statistics, 1), options);
     if (score <= best_score) continue;

@@ -339,11 +339,10 @@ std::vector<std::int32_t> words_left(const std::vector<T>& share, const Sampling
 }
 
 template <class T>
-std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Random& random) {
-  std::vector<T> share(logits.size());  // e^{(x_v - largest) / temperature}
-  const T largest = simd::largest(logits.data(), logits.size());
-  std::ranges::transform(logits, share.begin(),
-                         [&](T x) { return static_cast<T>((x - largest) / options.temperature); });
+std::int32_t draw(const T* logits, Index v, const SamplingOptions& options, Random& random) {
+  std::vector<T> share(logits, logits + v);  // e^{(x_v - largest) / temperature}
+  const T largest = simd::largest(logits, v);
+  for (T& x : share) x = static_cast<T>((x - largest) / options.temperature);
   simd::exp(share.data(), share.data(), std::ssize(share));
   const std::vector<std::int32_t> words = words_left(share, options);
   double mass = 0;
@@ -369,9 +368,8 @@ class Sampler : public Decoding {
       fail("sample", "top_p is not above 0 and at most 1");
     if (!numbers.empty() && numbers.size() != running_.size())
       fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), running_.size()));
-    for (std::size_t b = 0; b < running_.size(); ++b)
-      random_.emplace_back(options.seed,
-                           numbers.empty() ? b : static_cast<std::size_t>(numbers[b]));
+    for (Index b = 0; b < std::ssize(running_); ++b)
+      random_.emplace_back(options.seed, numbers.empty() ? b : numbers[b]);
   }
 
  private:
@@ -382,8 +380,7 @@ class Sampler : public Decoding {
       const Index v = s.logits.dim(1);
       const T *logits = s.logits.data<T>() + s.begin * v, norm = s.log_sum_exp.data<T>()[s.begin];
       if (std::isinf(norm)) return {};
-      const std::int32_t word =
-          draw(std::span(logits, static_cast<std::size_t>(v)), options_, random_[from.sentence]);
+      const std::int32_t word = draw(logits, v, options_, random_[from.sentence]);
       return {{s.begin, word, from.log_probability + static_cast<double>(logits[word] - norm)}};
     });
   }

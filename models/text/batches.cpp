@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <attune/models/text/batches.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
@@ -13,19 +15,15 @@ namespace {
 
 /// Sentences as columns, and the mask of what is not padding.
 SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
-  const auto batch = static_cast<Index>(sentences.size());
-  Index longest = 0;
-  for (const Sentence& s : sentences) longest = std::max(longest, static_cast<Index>(s.size()));
-  std::vector<std::int32_t> ids(longest * batch, Vocabulary::pad);
-  std::vector<float> mask(ids.size(), 0);
+  std::vector<Index> lengths;
+  for (const Sentence& s : sentences) lengths.push_back(std::ssize(s));
+  Mask mask = mask_of(lengths, mask_dtype);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(mask.size()), Vocabulary::pad);
   for (std::size_t b = 0; b < sentences.size(); ++b) {
-    for (std::size_t t = 0; t < sentences[b].size(); ++t) {
+    for (std::size_t t = 0; t < sentences[b].size(); ++t)
       ids[t * sentences.size() + b] = sentences[b][t];
-      mask[t * sentences.size() + b] = 1;
-    }
   }
-  return {Tensor::of(Shape{longest, batch}, std::span<const std::int32_t>(ids)),
-          Tensor::of(Shape{longest, batch}, std::span<const float>(mask)).to(mask_dtype)};
+  return {Tensor::of(mask.shape(), std::span<const std::int32_t>(ids)), std::move(mask)};
 }
 
 Index next_words(const PairLengths& pair) { return Index{pair.target} + 1; }
@@ -38,13 +36,12 @@ void check_options(std::span<const PairLengths> pairs, const BatchOptions& optio
   if (pairs.size() > std::numeric_limits<std::uint32_t>::max()) {
     fail("epoch_batches", fmt::format("{} pairs, expected at most 2^32 - 1", pairs.size()));
   }
-  if (options.tokens == 0) return;
-  const auto too_long = std::ranges::find_if(
-      pairs, [&](Index words) { return words > options.tokens; }, next_words);
-  if (too_long == pairs.end()) return;
-  fail("epoch_batches",
-       fmt::format("pair {} has {} target words with </s>, expected at most {}",
-                   too_long - pairs.begin(), next_words(*too_long), options.tokens));
+  for (std::size_t i = 0; i < pairs.size() && options.tokens > 0; ++i) {
+    if (const Index words = next_words(pairs[i]); words > options.tokens)
+      fail("epoch_batches",
+           fmt::format("pair {} has {} target words with </s>, expected at most {}", i, words,
+                       options.tokens));
+  }
 }
 
 /// Cuts batches, as large as they can be, from a pool that is sorted by length.

@@ -64,8 +64,9 @@ def library(build, directory, fault, commands):
     for word in link:
         layer = pathlib.Path(word).stem.removeprefix("lib")
         if word.endswith(".a") and layer in LAYERS:
-            words += sorted(objects.get(str(o.relative_to(build)), str(o.relative_to(build)))
-                            for o in build.glob(f"{layer}/lib{layer}.a.p/*.o"))
+            of_layer = sorted(str(o.relative_to(build)) for o in build.glob(f"lib{layer}.a.p/*.o"))
+            assert of_layer, f"{build} has no objects of {layer}"
+            words += [objects.get(o, o) for o in of_layer]
         else:
             words.append(word)
     words = [word for word in words if pathlib.Path(word).name != "ccache"]
@@ -99,9 +100,11 @@ def test(build, layer, preload=None, seconds=None):
                                   errors="replace", timeout=seconds)
         except subprocess.TimeoutExpired:
             return "a test does not end"
+        assert done.returncode != 127, f"the tests of {layer} do not start: {done.stderr}"
         if done.returncode != 0:
-            cases = [line.strip() for line in done.stdout.splitlines() if line.startswith("TEST CASE:")]
-            return cases[0].removeprefix("TEST CASE:").strip() if cases else f"status {done.returncode}"
+            before = done.stdout.partition("ERROR:")[0]  # a test case that only prints is named, too
+            cases = [line.strip() for line in before.splitlines() if line.startswith("TEST CASE:")]
+            return cases[-1].removeprefix("TEST CASE:").strip() if cases else f"status {done.returncode}"
     return ""
 
 

@@ -200,32 +200,7 @@ class Drawing {
   std::vector<Line> lines_;
 };
 
-}  // namespace
-
-std::string terminal(const Heatmap& map, const TerminalOptions& options) {
-  check(map);
-  if (options.width < 10) {
-    fail("heatmap",
-         fmt::format("the terminal has {} columns, but at least 10 are needed", options.width));
-  }
-  return Drawing(map, options).text();
-}
-
 // ---- As SVG ----------------------------------------------------------------------------------
-
-std::string escape(std::string_view text) {
-  constexpr std::pair<char32_t, std::string_view> forms[] = {
-      {'\t', "\t"},  {'\n', "\n"},  {'\r', "\r"},    {'&', "&amp;"},
-      {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-  std::string out;
-  for (const char32_t c : text::points(text)) {
-    const auto* form = std::ranges::find(forms, c, [](const auto& known) { return known.first; });
-    out += form == std::end(forms) ? text::utf8(text::presentable(c)) : std::string(form->second);
-  }
-  return out;
-}
-
-namespace {
 
 // A style inside an inline <svg> holds for the whole page, hence a class of its own on every rule.
 // Attributes repeat the light colours for programs that read SVG without CSS variables.
@@ -353,6 +328,27 @@ struct Picture {
 };
 
 }  // namespace
+
+std::string escape(std::string_view text) {
+  constexpr std::pair<char32_t, std::string_view> forms[] = {
+      {'\t', "\t"},  {'\n', "\n"},  {'\r', "\r"},    {'&', "&amp;"},
+      {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+  std::string out;
+  for (const char32_t c : text::points(text)) {
+    const auto* form = std::ranges::find(forms, c, [](const auto& known) { return known.first; });
+    out += form == std::end(forms) ? text::utf8(text::presentable(c)) : std::string(form->second);
+  }
+  return out;
+}
+
+std::string terminal(const Heatmap& map, const TerminalOptions& options) {
+  check(map);
+  if (options.width < 10) {
+    fail("heatmap",
+         fmt::format("the terminal has {} columns, but at least 10 are needed", options.width));
+  }
+  return Drawing(map, options).text();
+}
 
 std::string svg(const Heatmap& map, const SvgOptions& options) {
   check(map);

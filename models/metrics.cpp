@@ -75,8 +75,6 @@ auto of_each(const char* operation, std::span<const std::string> hypotheses,
   return statistics;
 }
 
-// ---- BLEU
-
 constexpr std::size_t orders = 4;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -109,7 +107,87 @@ Units units_of(std::string_view line, const BleuOptions& options) {
   return options.tokens == BleuTokens::none ? Units(text::words(line)) : Units(tokenize_13a(line));
 }
 
+/// BLEU of `first`, less that of `second` where there is one, on samples of as many sentences, drawn
+/// with replacement; in ascending order.
+std::vector<double> resampled(std::span<const BleuStatistics> first,
+                              std::span<const BleuStatistics> second,
+                              const BootstrapOptions& bootstrap, const BleuOptions& options) {
+  if (first.empty()) fail("bootstrap", "there is no sentence");
+  if (bootstrap.samples < 1 || !(bootstrap.confidence > 0 && bootstrap.confidence < 1)) {
+    fail("bootstrap",
+         fmt::format(
+             "{} samples, confidence {}: expected a positive number, and one between 0 and 1",
+             bootstrap.samples, bootstrap.confidence));
+  }
+  Random random(bootstrap.seed, "bootstrap");
+  std::vector<double> scores(static_cast<std::size_t>(bootstrap.samples));
+  for (double& score : scores) {
+    BleuStatistics sums[2];
+    for (std::size_t n = 0; n < first.size(); ++n) {
+      const Index i = random.below(std::ssize(first));
+      sums[0] += first[i];
+      if (!second.empty()) sums[1] += second[i];
+    }
+    score = bleu({&sums[0], 1}, options).bleu - bleu({&sums[1], 1}, options).bleu;
+  }
+  std::ranges::sort(scores);
+  return scores;
+}
+
+/// As many of the values, which ascend, below as above.
+Interval middle(const std::vector<double>& values, double confidence) {
+  const auto outside =
+      static_cast<std::size_t>((1 - confidence) / 2 * static_cast<double>(values.size()) + 1e-9);
+  return {values[outside], values[values.size() - 1 - outside]};
+}
+
+/// Code points, without blanks. Throws when the text is not UTF-8.
+Units characters_of(std::string_view text) {
+  std::vector<std::string> points = text::code_points(text);
+  std::erase_if(points, [](const std::string& point) { return text::words(point).empty(); });
+  return Units(points, "");
+}
+
+Units words_of(std::string_view text) {
+  const auto is_punctuation = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x80 && std::ispunct(byte);
+  };
+  std::vector<std::string_view> found;
+  for (const std::string_view word : text::words(text)) {
+    const bool at_end = word.size() > 1 && is_punctuation(word.back());
+    const bool at_start = word.size() > 1 && !at_end && is_punctuation(word.front());
+    const std::size_t cut = at_end ? word.size() - 1 : at_start ? 1 : word.size();
+    found.push_back(word.substr(0, cut));
+    if (cut < word.size()) found.push_back(word.substr(cut));
+  }
+  return Units(found);
+}
+
+void add_orders(ChrfStatistics& statistics, const Units& written, const Units& expected,
+                int longest) {
+  for (std::size_t n = 1; n <= static_cast<std::size_t>(longest); ++n) {
+    const std::int64_t references = expected.ngrams(n);
+    statistics.push_back(
+        {.ngrams = references == 0 ? 0 : written.ngrams(n),  // none, where none can match
+         .reference_ngrams = references,
+         .matches = count_matches(written.count_ngrams(n), expected.count_ngrams(n))});
+  }
+}
+
+std::size_t in_both(const text::Alignment& a, const text::Alignment& b) {
+  text::Alignment links;
+  std::ranges::set_intersection(a, b, std::back_inserter(links));
+  return links.size();
+}
+
+double share(std::size_t part, std::size_t whole) {
+  return whole == 0 ? 1 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 }  // namespace
+
+// ---- BLEU
 
 std::vector<std::string> tokenize_13a(std::string_view line) {
   std::string plain(line);
@@ -237,44 +315,6 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
 
 // ---- Bootstrap
 
-namespace {
-
-/// BLEU of `first`, less that of `second` where there is one, on samples of as many sentences, drawn
-/// with replacement; in ascending order.
-std::vector<double> resampled(std::span<const BleuStatistics> first,
-                              std::span<const BleuStatistics> second,
-                              const BootstrapOptions& bootstrap, const BleuOptions& options) {
-  if (first.empty()) fail("bootstrap", "there is no sentence");
-  if (bootstrap.samples < 1 || !(bootstrap.confidence > 0 && bootstrap.confidence < 1)) {
-    fail("bootstrap",
-         fmt::format(
-             "{} samples, confidence {}: expected a positive number, and one between 0 and 1",
-             bootstrap.samples, bootstrap.confidence));
-  }
-  Random random(bootstrap.seed, "bootstrap");
-  std::vector<double> scores(static_cast<std::size_t>(bootstrap.samples));
-  for (double& score : scores) {
-    BleuStatistics sums[2];
-    for (std::size_t n = 0; n < first.size(); ++n) {
-      const Index i = random.below(std::ssize(first));
-      sums[0] += first[i];
-      if (!second.empty()) sums[1] += second[i];
-    }
-    score = bleu({&sums[0], 1}, options).bleu - bleu({&sums[1], 1}, options).bleu;
-  }
-  std::ranges::sort(scores);
-  return scores;
-}
-
-/// As many of the values, which ascend, below as above.
-Interval middle(const std::vector<double>& values, double confidence) {
-  const auto outside =
-      static_cast<std::size_t>((1 - confidence) / 2 * static_cast<double>(values.size()) + 1e-9);
-  return {values[outside], values[values.size() - 1 - outside]};
-}
-
-}  // namespace
-
 Interval bleu_interval(std::span<const BleuStatistics> sentences, const BootstrapOptions& bootstrap,
                        const BleuOptions& options) {
   return middle(resampled(sentences, {}, bootstrap, options), bootstrap.confidence);
@@ -299,44 +339,6 @@ PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
 }
 
 // ---- chrF
-
-namespace {
-
-/// Code points, without blanks. Throws when the text is not UTF-8.
-Units characters_of(std::string_view text) {
-  std::vector<std::string> points = text::code_points(text);
-  std::erase_if(points, [](const std::string& point) { return text::words(point).empty(); });
-  return Units(points, "");
-}
-
-Units words_of(std::string_view text) {
-  const auto is_punctuation = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x80 && std::ispunct(byte);
-  };
-  std::vector<std::string_view> found;
-  for (const std::string_view word : text::words(text)) {
-    const bool at_end = word.size() > 1 && is_punctuation(word.back());
-    const bool at_start = word.size() > 1 && !at_end && is_punctuation(word.front());
-    const std::size_t cut = at_end ? word.size() - 1 : at_start ? 1 : word.size();
-    found.push_back(word.substr(0, cut));
-    if (cut < word.size()) found.push_back(word.substr(cut));
-  }
-  return Units(found);
-}
-
-void add_orders(ChrfStatistics& statistics, const Units& written, const Units& expected,
-                int longest) {
-  for (std::size_t n = 1; n <= static_cast<std::size_t>(longest); ++n) {
-    const std::int64_t references = expected.ngrams(n);
-    statistics.push_back(
-        {.ngrams = references == 0 ? 0 : written.ngrams(n),  // none, where none can match
-         .reference_ngrams = references,
-         .matches = count_matches(written.count_ngrams(n), expected.count_ngrams(n))});
-  }
-}
-
-}  // namespace
 
 ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std::string> references,
                                const ChrfOptions& options) {
@@ -449,20 +451,6 @@ Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t>
   }
   return edits;
 }
-
-namespace {
-
-std::size_t in_both(const text::Alignment& a, const text::Alignment& b) {
-  text::Alignment links;
-  std::ranges::set_intersection(a, b, std::back_inserter(links));
-  return links.size();
-}
-
-double share(std::size_t part, std::size_t whole) {
-  return whole == 0 ? 1 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-}  // namespace
 
 double AlignmentScore::error_rate() const { return 1 - share(in_sure + in_possible, links + sure); }
 double AlignmentScore::precision() const { return share(in_possible, links); }

@@ -66,13 +66,6 @@ struct Candidate {
   double total;  // log-probability of the whole
 };
 
-/// The model's scores for the rows of one sentence.
-struct Scores {
-  const Tensor& logits;       // (rows, V), of all sentences
-  const Tensor& log_sum_exp;  // (rows)
-  Index begin, end;           // the sentence's rows
-};
-
 /// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A
 /// derived class chooses the words.
 class Decoding {
@@ -112,8 +105,10 @@ class Decoding {
   }
 
  protected:
-  /// The next words of one sentence. Several sentences are processed in parallel.
-  virtual std::vector<Candidate> choose(const Scores& scores) = 0;
+  /// The next words of the sentence of the rows begin .. end, from the logits (rows, V) and the
+  /// log_sum_exp (rows) of all sentences. Several sentences are processed in parallel.
+  virtual std::vector<Candidate> choose(const Tensor& logits, const Tensor& norms, Index begin,
+                                        Index end) = 0;
   /// What a finished hypothesis is ranked by.
   virtual double score(const Hypothesis& finished) const { return finished.log_probability; }
   /// Whether the hypotheses in `running` can no longer change the sentence's result.
@@ -139,7 +134,7 @@ class Decoding {
     begins.push_back(std::ssize(running_));
     std::vector<std::vector<Candidate>> found(begins.size() - 1);
     parallel_for(std::ssize(found), [&](Index i) {
-      found[i] = choose({logits, norms, begins[i], begins[i + 1]});
+      found[i] = choose(logits, norms, begins[i], begins[i + 1]);
       if (found[i].empty()) fail(operation_, "the model leaves no word possible");
     });
     return found;
@@ -247,21 +242,21 @@ class Beam : public Decoding {
  private:
   /// The best continuations of a sentence's rows, as many as there are places left, best first.
   /// Among equals the earlier row comes first, then the smaller word.
-  std::vector<Candidate> choose(const Scores& s) override {
-    const std::size_t sentence = running_[s.begin].sentence;
+  std::vector<Candidate> choose(const Tensor& all, const Tensor& norms, Index begin,
+                                Index end) override {
+    const std::size_t sentence = running_[begin].sentence;
     const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
-    return visit_floating("search", s.logits, [&](auto zero) {
+    return visit_floating("search", all, [&](auto zero) {
       using T = decltype(zero);
-      const Index v = s.logits.dim(1);
+      const Index v = all.dim(1);
       std::vector<Candidate> best;  // sorted; short
       const auto enters = [&](double total) {
         return best.size() < count ? total > -std::numeric_limits<double>::infinity()
                                    : total > best.back().total;
       };
-      for (Index row = s.begin; row < s.end; ++row) {
+      for (Index row = begin; row < end; ++row) {
         const double before = running_[row].log_probability;
-        const T* logits = s.logits.data<T>() + row * v;
-        const T norm = s.log_sum_exp.data<T>()[row];
+        const T *logits = all.data<T>() + row * v, norm = norms.data<T>()[row];
         const auto total = [&](T logit) { return before + static_cast<double>(logit - norm); };
         for (Index from = 0; from < v; from += block) {
           const Index to = std::min(v, from + block);
@@ -373,15 +368,15 @@ class Sampler : public Decoding {
   }
 
  private:
-  std::vector<Candidate> choose(const Scores& s) override {
-    const Running& from = running_[s.begin];
-    return visit_floating("sample", s.logits, [&](auto zero) -> std::vector<Candidate> {
+  std::vector<Candidate> choose(const Tensor& all, const Tensor& norms, Index row, Index) override {
+    const Running& from = running_[row];
+    return visit_floating("sample", all, [&](auto zero) -> std::vector<Candidate> {
       using T = decltype(zero);
-      const Index v = s.logits.dim(1);
-      const T *logits = s.logits.data<T>() + s.begin * v, norm = s.log_sum_exp.data<T>()[s.begin];
+      const Index v = all.dim(1);
+      const T *logits = all.data<T>() + row * v, norm = norms.data<T>()[row];
       if (std::isinf(norm)) return {};
       const std::int32_t word = draw(logits, v, options_, random_[from.sentence]);
-      return {{s.begin, word, from.log_probability + static_cast<double>(logits[word] - norm)}};
+      return {{row, word, from.log_probability + static_cast<double>(logits[word] - norm)}};
     });
   }
 

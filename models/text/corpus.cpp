@@ -18,6 +18,42 @@ namespace {
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::size_t longest_line = std::size_t{1} << 24;  // a device may have no line breaks
 
+/// Links such as "1-2" and, with p among the marks, "1p2". Positions count from `first`.
+GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
+                         int first, const std::optional<SentenceLengths>& lengths) {
+  GoldAlignment links;
+  for (const std::string_view word : words(line)) {
+    const auto read = [](std::string_view digits, int& number) {
+      const char* const end = digits.data() + digits.size();
+      const auto [after, error] = std::from_chars(digits.data(), end, number);
+      return error == std::errc() && after == end && !digits.starts_with('-');
+    };
+    const auto count_from_0 = [&](const char* side, int& position, int length) {
+      if (position < first) {
+        fail(where, fmt::format("link {}: {} position {} is before the first, {}", in_quotes(word),
+                                side, position, first));
+      }
+      position -= first;
+      if (lengths && position >= length) {
+        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
+                                in_quotes(word), side, position + first, length));
+      }
+    };
+    const std::size_t at = word.find_first_of(marks);
+    Link link;
+    if (at == word.npos || !read(word.substr(0, at), link.source) ||
+        !read(word.substr(at + 1), link.target)) {
+      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", in_quotes(word),
+                              marks.size() > 1 ? ", with p for - when it is only possible" : ""));
+    }
+    count_from_0("source", link.source, lengths ? lengths->source : 0);
+    count_from_0("target", link.target, lengths ? lengths->target : 0);
+    if (word[at] == '-') links.sure.push_back(link);
+    links.possible.push_back(link);
+  }
+  return {sorted(std::move(links.sure)), sorted(std::move(links.possible))};
+}
+
 }  // namespace
 
 LineReader::LineReader(const std::filesystem::path& path)
@@ -142,46 +178,6 @@ TextCorpus read_corpus(ParallelReader reader, std::int64_t longest) {
 }
 
 // ---- Word alignments
-
-namespace {
-
-/// Links such as "1-2" and, with p among the marks, "1p2". Positions count from `first`.
-GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
-                         int first, const std::optional<SentenceLengths>& lengths) {
-  GoldAlignment links;
-  for (const std::string_view word : words(line)) {
-    const auto read = [](std::string_view digits, int& number) {
-      const char* const end = digits.data() + digits.size();
-      const auto [after, error] = std::from_chars(digits.data(), end, number);
-      return error == std::errc() && after == end && !digits.starts_with('-');
-    };
-    const auto count_from_0 = [&](const char* side, int& position, int length) {
-      if (position < first) {
-        fail(where, fmt::format("link {}: {} position {} is before the first, {}", in_quotes(word),
-                                side, position, first));
-      }
-      position -= first;
-      if (lengths && position >= length) {
-        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
-                                in_quotes(word), side, position + first, length));
-      }
-    };
-    const std::size_t at = word.find_first_of(marks);
-    Link link;
-    if (at == word.npos || !read(word.substr(0, at), link.source) ||
-        !read(word.substr(at + 1), link.target)) {
-      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", in_quotes(word),
-                              marks.size() > 1 ? ", with p for - when it is only possible" : ""));
-    }
-    count_from_0("source", link.source, lengths ? lengths->source : 0);
-    count_from_0("target", link.target, lengths ? lengths->target : 0);
-    if (word[at] == '-') links.sure.push_back(link);
-    links.possible.push_back(link);
-  }
-  return {sorted(std::move(links.sure)), sorted(std::move(links.possible))};
-}
-
-}  // namespace
 
 Alignment sorted(Alignment links) {
   std::ranges::sort(links);

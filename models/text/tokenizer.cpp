@@ -23,6 +23,34 @@ bool is_special(std::string_view token) {
   return std::ranges::find(special, token) != special.end();
 }
 
+/// The letters of texts, which are code points but for blanks and ▁, and the word of each.
+struct Letters {
+  std::vector<std::string> letters;
+  std::vector<int> words;
+  int word = -1;
+  bool blank = true;  // before the next letter
+
+  /// `pieces`: ▁ is a blank, as to sentencepiece.
+  void add(std::string_view text, bool pieces) {
+    for (std::string& point : code_points(text)) {
+      const bool mark = point == "\u2581";
+      const bool is_blank = mark ? pieces : text::words(point).empty();
+      if (!is_blank) word += blank;
+      blank = is_blank;
+      if (is_blank || mark) continue;
+      letters.push_back(std::move(point));
+      words.push_back(word);
+    }
+  }
+};
+
+/// Of ASCII's letters exactly; of any others it is not known here which are a pair.
+bool differ_in_case_at_most(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a == b || (a.size() > 1 && b.size() > 1) ||
+         (lower(a[0]) == lower(b[0]) && a.size() == b.size());
+}
+
 }  // namespace
 
 Vocabulary::Vocabulary(std::span<const std::string> tokens)
@@ -212,38 +240,6 @@ Vocabulary vocabulary_from_json(std::string_view json) {
 }
 
 // ---- Words of tokens
-
-namespace {
-
-/// The letters of texts, which are code points but for blanks and ▁, and the word of each.
-struct Letters {
-  std::vector<std::string> letters;
-  std::vector<int> words;
-  int word = -1;
-  bool blank = true;  // before the next letter
-
-  /// `pieces`: ▁ is a blank, as to sentencepiece.
-  void add(std::string_view text, bool pieces) {
-    for (std::string& point : code_points(text)) {
-      const bool mark = point == "\u2581";
-      const bool is_blank = mark ? pieces : text::words(point).empty();
-      if (!is_blank) word += blank;
-      blank = is_blank;
-      if (is_blank || mark) continue;
-      letters.push_back(std::move(point));
-      words.push_back(word);
-    }
-  }
-};
-
-/// Of ASCII's letters exactly; of any others it is not known here which are a pair.
-bool differ_in_case_at_most(const std::string& a, const std::string& b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return a == b || (a.size() > 1 && b.size() > 1) ||
-         (lower(a[0]) == lower(b[0]) && a.size() == b.size());
-}
-
-}  // namespace
 
 std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens) {
   Letters read, cut;

@@ -8,7 +8,7 @@
 #include <emscripten.h>
 #include <nlohmann/json.hpp>
 
-#include "long_sentences/task.hpp"
+#include "task.hpp"
 #define main dates_main
 #include "../dates.cpp"
 #undef main

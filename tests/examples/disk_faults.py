@@ -4,19 +4,17 @@ same when resumed.
 
     tests/examples/disk_faults.py LIBRARY PROGRAM [--all]
 
-LIBRARY is tests/support/disk_faults.cpp, PROGRAM is attune or forecast. Each call that
+LIBRARY is tests/support/disk_faults.cpp, PROGRAM is attune. Each call that
 touches the directory of the run fails in turn: of each kind of call and file the first and the last
 one, or all of them.
 """
 import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile
 
-from kill_resume import checkpoint, log, trainings, write_pairs, write_table, write_text
+from kill_resume import checkpoint, log, trainings, write_pairs, write_text
 
 TEMPORARY = re.compile(r"\.\d+\.\d+\.tmp$|/#\d+ \(deleted\)$")  # the latter has no name: errors name its directory
 REASONS = {"EIO": "Input/output error", "ENOSPC": "No space left on device"}
 OPTIONS = {
-    "table": """--look-back 4 --horizon 1 --segment 1 --hidden 8 --attention 8 --batch 8 --steps 4 --validate-every 2
-        --average 0.9""",
     "words": """--tokens characters --metric exact --hidden 8 --embedding 8 --attention 8 --readout 8 --encoder-layers 1
         --batch 4 --steps 4 --validate-every 2 --average 0.9""",
     "sentences": """--tokens words --metric bleu --embedding 8 --hidden 8 --attention 8 --readout 8 --batch 4 --epochs 2
@@ -31,10 +29,7 @@ class Training:
         self.library, self.name, self.directory = library, pathlib.Path(program).name, directory
         draw = random.Random(1)
         files = []
-        if task == "table":
-            write_table(directory, 60, draw)
-            files.append(f"--csv={directory}/table.csv")
-        for name, count in () if files else (("train", 8), ("valid", 2)):
+        for name, count in ("train", 8), ("valid", 2):
             if task == "sentences":
                 write_text(directory, name, count, draw)
                 files += [f"--{name}={directory}/{name}.source", f"--{name}-target={directory}/{name}.target"]

@@ -19,7 +19,7 @@ PLAIN = re.compile(r"(predict|score)(?!.*--json)")
 WRITTEN = {".html", ".json", ".jsonl", ".svg", ".TextGrid", ".tsv", ".txt"}
 SIZES = "--hidden 8 --attention 8 --batch 4 --steps 2 --validate-every 1"
 WORDS = f"{SIZES} --tokens words --embedding 8 --readout 8 --encoder-layers 1 --dropout 0"
-TABLE = f"{SIZES} --look-back 4 --horizon 2 --segment 2"
+TABLE = "--look-back 4 --horizon 2 --segment 2 --hidden 8 --steps 2"
 
 # Paths are relative to a directory with a hostile name, but for {0}: that directory.
 COMMANDS = {
@@ -43,14 +43,11 @@ COMMANDS = {
         "inspect {0}/out", "inspect --json {0}/out", "inspect spoilt.safetensors", "inspect --json spoilt.safetensors",
         "report pairs.tsv --model {0}/spoilt.safetensors --out out/spoilt.html"],
     "forecast": [
-        f"train --csv {{0}}/table.csv --out {{0}}/out {TABLE}",
-        "train --resume --csv {0}/table.csv --out {0}/out --steps 3",
-        "train --resume --csv {0}/other.csv --out {0}/out --steps 4",
-        "train --csv {0}/broken.csv --out {0}/new",
-        "predict table.csv --model {0}/out", "predict {0}/other.csv --model {0}/out",
-        "evaluate --model {0}/out", "evaluate --model {0}/out --json", "report --model {0}/out",
-        "compare --csv {0}/table.csv --horizons 2 --variants lstm --seeds 1 --steps 1 --batch 4 --out {0}/compared",
-        "report --model spoilt.safetensors --out out/spoilt.html", "predict {0}/none --model {0}/none"],
+        f"train {{0}}/table.csv --weights {{0}}/out/best.safetensors {TABLE}",
+        "train broken.csv", "train {0}/table.csv --weights {0}/none/none --score {0}",
+        *(f"{command} {{0}}/{name}.csv --weights {{0}}/out/best.safetensors"
+          for command in ("predict", "evaluate") for name in ("table", "other", "none")),
+        "predict table.csv --weights {0}/spoilt.safetensors", "predict table.csv --weights {0}/none"],
     "speech": [
         "train {0}/list.tsv {0}/list.tsv --model {0}/out/best.safetensors --hidden 8 --steps 2",
         "train list.tsv none --model {0}/out/none", "train broken.tsv list.tsv",
@@ -59,8 +56,8 @@ COMMANDS = {
         *(f"evaluate {{0}}/{name}.tsv --model out/best.safetensors" for name in ("list", "two", "broken")),
         "recognise two.wav --model {0}/spoilt.safetensors", "recognise two.wav --model {0}/none"],
     "long_sentences": [
-        "--steps 1 --hidden 8 --setting a --variants encoder-decoder --seeds 1 --out {0}/out",
-        "--steps 1 --hidden 8 --setting a --variants encoder-decoder --seeds 1 --out {0}/broken"],
+        "--steps 1 --hidden 8 --models encoder-decoder --out {0}/out",
+        "--steps 1 --hidden 8 --models {0} --out {0}/out"],
 }
 
 
@@ -73,7 +70,6 @@ def write_recording(path, hertz, rate=8000):
 def write_inputs(directory):
     pairs = [f"one {HOSTILE} {word}\tEINS {HOSTILE} {word}" for word in ("a", "b", "c", "d")]
     table = [f"2024-01-{1 + n // 24:02} {n % 24:02}:00,{n % 7},{n % 5}" for n in range(240)]
-    (directory / "broken").mkdir()
     for name, text in {
         "pairs.tsv": pairs, "one.tsv": pairs[:1], "broken.tsv": [HOSTILE, f"{HOSTILE}\t\t{HOSTILE}"],
         "sources.txt": [f"one {HOSTILE} never{HOSTILE}"],
@@ -81,7 +77,6 @@ def write_inputs(directory):
         "broken.csv": [f"date,{HOSTILE}", f"2024-01-01,{HOSTILE}", HOSTILE],
         "list.tsv": [f"{CONTROLS}.wav\tone {HOSTILE}", f"two.wav\ttwo {HOSTILE}"],
         "two.tsv": [f"two.wav\ttwo never{HOSTILE}"],
-        "broken/results.jsonl": [json.dumps({HOSTILE: HOSTILE}), HOSTILE],
     }.items():
         (directory / name).write_text("\n".join(text) + "\n", encoding="utf-8")
     write_recording(directory / f"{CONTROLS}.wav", 300, rate=16000)
@@ -110,7 +105,7 @@ def check(what, data, plain=False):
 def check_program(program, directory):
     directory.mkdir(parents=True)
     write_inputs(directory)
-    if program.name == "speech":
+    if program.name in ("speech", "forecast"):
         (directory / "out").mkdir()
     succeeded = 0
     for command in COMMANDS[program.name]:
@@ -123,7 +118,7 @@ def check_program(program, directory):
         best = directory / "out/best.safetensors"
         if best.exists() and not (directory / "spoilt.safetensors").exists():
             spoil(best, directory / "spoilt.safetensors")
-    written = [path for path in directory.glob("*/**/*") if path.suffix in WRITTEN and path.parent.name != "broken"]
+    written = [path for path in directory.glob("*/**/*") if path.suffix in WRITTEN]
     for path in written:
         check(path.name, path.read_bytes())
     return succeeded, len(written)

@@ -2,17 +2,15 @@
 """Training runs that are killed and resumed end with the bits of one that is left alone: weights,
 state and log.
 
-    tests/examples/kill_resume.py build/examples/{attune,forecast} --kills 200 --seed 1
+    tests/examples/kill_resume.py build/examples/attune --kills 200 --seed 1
 
 So many SIGKILLs in all, at moments that the seed draws: from the start of the program on, in steps,
 in validations, and a third of them while a file is being written. SIGTERM, SIGINT and SIGHUP come
 between, and often; they end a run too.
 """
-import argparse, datetime, json, pathlib, random, signal, struct, subprocess, tempfile, time
+import argparse, json, pathlib, random, signal, struct, subprocess, tempfile, time
 
 SIZES = "--embedding 16 --hidden 32 --attention 16 --readout 16 --dropout 0.2 --seed 3 --threads 1".split()
-FORECAST = """--look-back 48 --horizon 8 --segment 8 --hidden 16 --dropout 0.2 --seed 3 --threads 1 --batch 8
-    --steps 400 --validate-every 13 --average 0.9""".split()
 SENTENCES = """--tokens words --batch 32 --epochs 12 --rate 0.005 --label-smoothing 0.1 --average 0.9 --halve 6
     --warm-up 20 --weight-decay 0.01 --patience 1000 --metric loss --bleu none --validate-every 13""".split()
 WORDS = """--tokens characters --metric exact --schedule late-decay --batch 16 --steps 400 --validate-every 13
@@ -34,23 +32,13 @@ def write_pairs(directory, name, count, draw):
     (directory / f"{name}.tsv").write_text("".join("\t".join(pair) + "\n" for pair in pairs(count, draw)))
 
 
-def write_table(directory, rows, draw):
-    lines = [f"{date:%Y-%m-%d %H:%M:%S},{draw.gauss(0, 1):.4f},{draw.gauss(0, 1):.4f}" for date in
-             (datetime.datetime(2020, 1, 1) + datetime.timedelta(hours=hour) for hour in range(rows))]
-    (directory / "table.csv").write_text("\n".join(["date,a,b", *lines]) + "\n")
-
-
 def trainings(programs):
-    """Each with what it is trained on: attune on words and on sentences."""
-    return [(program, task) for program in programs
-            for task in (("words", "sentences") if pathlib.Path(program).name == "attune" else ("table",))]
+    """Each on words and on sentences."""
+    return [(program, task) for program in programs for task in ("words", "sentences")]
 
 
 def options(task, directory):
     draw = random.Random(0)
-    if task == "table":
-        write_table(directory, 600, draw)
-        return FORECAST + [f"--csv={directory}/table.csv"]
     if task == "words":
         write_pairs(directory, "train", 1200, draw)
         return SIZES + WORDS + [f"--train={directory}/train.tsv"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One training by several workers: the bits of one alone, also when it is killed and others go on.
 
-    tests/examples/workers_test.py build/examples/{attune,forecast} --kills 2
+    tests/examples/workers_test.py build/examples/attune --kills 2
 
 With --kills N, a random worker of each program is killed N times, at random moments; another number
 of them goes on.
@@ -119,14 +119,10 @@ def check_other_data(program, directory, draw):
     os.chdir(directory)
     for place in directory, other:
         kill_resume.write_pairs(place, "valid", 40, draw)
-        kill_resume.write_table(place, 600, draw)
-    data, file, options = ("validation", "valid.tsv", [f"--train={directory}/train.tsv", "--valid=valid.tsv",
-                                                     "--steps=5"])
-    if pathlib.Path(program).name == "forecast":
-        data, file, options = "training", "table.csv", [*kill_resume.FORECAST, "--csv=table.csv"]
-    train = [program, "train", "--shards", "2", "--out", str(directory / "refused"), *options]
+    train = [program, "train", "--shards", "2", "--out", str(directory / "refused"),
+             f"--train={directory}/train.tsv", "--valid=valid.tsv", "--steps=5"]
     [line] = errors_of(1, *train, ":", "-n", "1", "-wdir", str(other), *train)
-    assert "worker 1 of 2 on" in line and f" has {data}_data = " in line and line.endswith(f" of {file}"), line
+    assert "worker 1 of 2 on" in line and " has validation_data = " in line and line.endswith(" of valid.tsv"), line
 
 
 def main():

@@ -31,26 +31,27 @@ using Time = sys_time<microseconds>;
 /// without a zone.
 std::optional<Time> parse_time(string text) {
   for (char& c : text) c = c == '/' ? '-' : c == 'T' ? ' ' : c;
-  for (const char* form : {"%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y-%m"}) {
-    std::tm date{};
-    date.tm_mday = 1;
-    char* rest = text.find('-') == 4 ? strptime(text.c_str(), form, &date) : nullptr;
-    if (!rest) continue;
-    const bool has_clock = strchr(form, 'H');
-    const double fraction = has_clock && *rest == '.' ? strtod(rest, &rest) : 0;
-    const int day = date.tm_mday;
-    if (has_clock && *rest) rest = strptime(rest, "%z", &date);
-    const seconds zone(date.tm_gmtoff), time(timegm(&date));
-    if (rest && !*rest && date.tm_mday == day)  // 30 February is 1 March
-      return Time(time - zone + microseconds(std::llround(1e6 * fraction)));
+  std::tm date{};
+  date.tm_mday = 1;
+  double fraction = 0;
+  char* rest = text.find('-') == 4 ? strptime(text.c_str(), "%Y-%m", &date) : nullptr;
+  if (rest && *rest == '-') rest = strptime(rest, "-%d", &date);
+  if (rest && *rest == ' ') {
+    rest = strptime(rest, " %H:%M", &date);
+    if (rest && *rest == ':') rest = strptime(rest, ":%S", &date);
+    if (rest && *rest == '.') fraction = strtod(rest, &rest);
+    if (rest && *rest) rest = strptime(rest, "%z", &date);
   }
-  return {};
+  const int day = date.tm_mday;
+  const seconds zone(date.tm_gmtoff), time(timegm(&date));
+  if (!rest || *rest || date.tm_mday != day) return {};  // 30 February is 1 March
+  return Time(time - zone + microseconds(std::llround(1e6 * fraction)));
 }
 
 string to_string(Time time) {
   const auto whole = floor<seconds>(time);
-  const string text = fmt::format("{:%F %T}", fmt::gmtime(whole.time_since_epoch().count()));
-  return time == whole ? text : text + fmt::format(".{:06}", (time - whole).count());
+  const string fraction = time == whole ? "" : fmt::format(".{:06}", (time - whole).count());
+  return fmt::format("{:%F %T}", fmt::gmtime(whole.time_since_epoch().count())) + fraction;
 }
 
 struct Table {
@@ -235,7 +236,8 @@ int run(int argc, char** argv) {
   const Network network = segments(parameters, o, C), baseline = linear(parameters / "linear", o);
 
   // Each column is scaled to mean 0 and standard deviation 1 in the rows to train on.
-  if (o.parts.size() != 3) o.parts = {rows * 7 / 10, rows / 10, rows - rows * 7 / 10 - rows / 10};
+  if (!o.parts.empty() && o.parts.size() != 3) fail("--parts", "three numbers were expected");
+  if (o.parts.empty()) o.parts = {rows * 7 / 10, rows / 10, rows - rows * 7 / 10 - rows / 10};
   const Tensor seen = table.values.slice(0, std::min(rows, o.parts[0]));
   const double n = static_cast<double>(seen.dim(0));
   const Tensor centre = sum(seen / n, {0});

@@ -11,6 +11,7 @@
 //     build/examples/speech train TRAIN.tsv VALID.tsv     saves weights and a picture of α
 //     build/examples/speech evaluate LIST.tsv             token errors by length
 //     build/examples/speech recognise FILE ...            what is said in each file
+// A line of a list is RECORDING TAB TRANSCRIPT, with or without TAB SPEAKER.
 #include <map>
 #include <memory>
 #include <numbers>
@@ -137,12 +138,11 @@ Tensor levelled(const Tensor& x, Index rate) {
 Tensor log_mel(const Tensor& waveform, Index rate) {
   const int width = 2 * static_cast<int>(rate / 80), bins = width / 2 + 1;
   const Tensor x = levelled(pad(waveform, 0, 0, std::max<Index>(0, width - waveform.dim(0))), rate);
-  const Tensor signal = x - 0.97 * pad(x.slice(0, x.dim(0) - 1), 0, 1, 0);
+  const Tensor signal = (x - 0.97 * pad(x.slice(0, x.dim(0) - 1), 0, 1, 0)).reshape({-1, 1, 1});
   const Tensor hann = map(arange(width, DType::f32), [&](auto i) {
     return 0.5 - 0.5 * std::cos(2 * std::numbers::pi * i / (width - 1));
   });
-  const UnfoldOptions windows{.width = width, .stride = rate / 100};
-  const Tensor frames = hann * unfold(signal.reshape({-1, 1, 1}), windows);
+  const Tensor frames = hann * unfold(signal, {.width = width, .stride = rate / 100});
   Tensor power = zeros({frames.dim(0), bins});
   const std::shared_ptr<kiss_fftr_state> fft(kiss_fftr_alloc(width, 0, nullptr, nullptr), free);
   std::vector<kiss_fft_cpx> X(bins);

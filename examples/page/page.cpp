@@ -8,15 +8,10 @@
 #include <emscripten.h>
 #include <nlohmann/json.hpp>
 
+#include "task.hpp"
 #define main dates_main
 #include "../dates.cpp"
 #undef main
-// What it includes is included above: only its own names are in the namespace.
-namespace long_sentences {
-#define main long_sentences_main
-#include "../long_sentences.cpp"
-#undef main
-}  // namespace long_sentences
 
 namespace {
 

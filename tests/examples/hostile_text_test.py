@@ -19,6 +19,7 @@ PLAIN = re.compile(r"(predict|score)(?!.*--json)")
 WRITTEN = {".html", ".json", ".jsonl", ".svg", ".TextGrid", ".tsv", ".txt"}
 SIZES = "--hidden 8 --attention 8 --batch 4 --steps 2 --validate-every 1"
 WORDS = f"{SIZES} --tokens words --embedding 8 --readout 8 --encoder-layers 1 --dropout 0"
+TABLE = "--look-back 4 --horizon 2 --segment 2 --hidden 8 --steps 2"
 
 # Paths are relative to a directory with a hostile name, but for {0}: that directory.
 COMMANDS = {
@@ -41,6 +42,12 @@ COMMANDS = {
         "average {0}/out/best.safetensors {0}/out/last.safetensors --out {0}/out/mean.safetensors",
         "inspect {0}/out", "inspect --json {0}/out", "inspect spoilt.safetensors", "inspect --json spoilt.safetensors",
         "report pairs.tsv --model {0}/spoilt.safetensors --out out/spoilt.html"],
+    "forecast": [
+        f"train {{0}}/table.csv --weights {{0}}/out/best.safetensors {TABLE}",
+        "train broken.csv", "train {0}/table.csv --weights {0}/none/none --score {0}",
+        *(f"{command} {{0}}/{name}.csv --weights {{0}}/out/best.safetensors"
+          for command in ("predict", "evaluate") for name in ("table", "other", "none")),
+        "predict table.csv --weights {0}/spoilt.safetensors", "predict table.csv --weights {0}/none"],
     "speech": [
         "train {0}/list.tsv {0}/list.tsv --model {0}/out/best.safetensors --hidden 8 --steps 2",
         "train list.tsv none --model {0}/out/none", "train broken.tsv list.tsv",
@@ -48,6 +55,9 @@ COMMANDS = {
         "recognise none.wav broken.tsv --model out/best.safetensors",
         *(f"evaluate {{0}}/{name}.tsv --model out/best.safetensors" for name in ("list", "two", "broken")),
         "recognise two.wav --model {0}/spoilt.safetensors", "recognise two.wav --model {0}/none"],
+    "long_sentences": [
+        "--steps 1 --hidden 8 --models encoder-decoder --out {0}/out",
+        "--steps 1 --hidden 8 --models {0} --out {0}/out"],
 }
 
 
@@ -59,6 +69,7 @@ def write_recording(path, hertz, rate=8000):
 
 def write_inputs(directory):
     pairs = [f"one {HOSTILE} {word}\tEINS {HOSTILE} {word}" for word in ("a", "b", "c", "d")]
+    table = [f"2024-01-{1 + n // 24:02} {n % 24:02}:00,{n % 7},{n % 5}" for n in range(240)]
     for name, text in {
         "pairs.tsv": pairs, "one.tsv": pairs[:1], "broken.tsv": [HOSTILE, f"{HOSTILE}\t\t{HOSTILE}"],
         "sources.txt": [f"one {HOSTILE} never{HOSTILE}"],
@@ -92,7 +103,7 @@ def check(what, data, plain=False):
 def check_program(program, directory):
     directory.mkdir(parents=True)
     write_inputs(directory)
-    if program.name == "speech":
+    if program.name in ("speech", "forecast"):
         (directory / "out").mkdir()
     succeeded = 0
     for command in COMMANDS[program.name]:

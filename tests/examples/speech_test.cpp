@@ -104,6 +104,9 @@ TEST_CASE("speech: whatever libsndfile reads, of other rates and of several chan
   }
   write_audio(directory / "a", tone(hertz_of(2), 0.2, 44100), wav, 44100, 2);
   CHECK(t.heard(directory / "a") == "high");
+  const std::string hostile = directory / "\x1b[2J\u202e.wav";
+  write_audio(hostile, samples);
+  CHECK(contains(output_of({"recognise", hostile, "--model", t.model}), "/\\x1b[2J\\u202e.wav\t"));
   write_audio(directory / "a", tone(hertz_of(0), 40));  // longer than any in training
   CHECK(contains(t.heard(directory / "a"), "low"));
 }

@@ -1,0 +1,366 @@
+// Forecasts measurements: reads the last rows of a CSV (the look-back) and writes the next ones (the
+// horizon), each column by itself. Two models learn it:
+//   segments  a GRU reads segments of a day and attends to them for each day to come; after SegRNN
+//             (Lin et al., 2023), which has no attention
+//   linear    one matrix from the past to the future: NLinear (Zeng et al., 2023), the baseline
+//
+//     build/examples/forecast train FILE.csv      trains both; writes weights, a table and a picture
+//     build/examples/forecast evaluate FILE.csv   the table and the picture, with these weights
+//     build/examples/forecast predict FILE.csv    the rows after the last one, as CSV
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <numeric>
+
+#include <fmt/chrono.h>
+#include <fmt/ranges.h>
+
+#include <attune/attune.hpp>
+
+#include "common.hpp"
+
+using namespace attune;
+using namespace std::chrono;
+using std::string, std::vector;
+
+// ---- The CSV: a header, a time in the first column and numbers in the others, at equal distances
+
+using Time = sys_time<microseconds>;
+
+/// 2016-07, 2016/7/1, 2016-07-01 05:00:00.25, 2016-07-01T05:00+02:00, ...: in UTC, or as it is
+/// without a zone.
+std::optional<Time> parse_time(string text) {
+  for (char& c : text) c = c == '/' ? '-' : c == 'T' ? ' ' : c;
+  std::tm date{};
+  date.tm_mday = 1;
+  double fraction = 0;
+  char* rest = text.find('-') == 4 ? strptime(text.c_str(), "%Y-%m", &date) : nullptr;
+  if (rest && *rest == '-') rest = strptime(rest, "-%d", &date);
+  if (rest && *rest == ' ') {
+    rest = strptime(rest, " %H:%M", &date);
+    if (rest && *rest == ':') rest = strptime(rest, ":%S", &date);
+    if (rest && *rest == '.') fraction = strtod(rest, &rest);
+    if (rest && *rest) rest = strptime(rest, "%z", &date);
+  }
+  const int day = date.tm_mday;
+  const seconds zone(date.tm_gmtoff), time(timegm(&date));
+  if (!rest || *rest || date.tm_mday != day) return {};  // 30 February is 1 March
+  return Time(time - zone + microseconds(std::llround(1e6 * fraction)));
+}
+
+string to_string(Time time) {
+  const auto whole = floor<seconds>(time);
+  const string fraction = time == whole ? "" : fmt::format(".{:06}", (time - whole).count());
+  return fmt::format("{:%F %T}", fmt::gmtime(whole.time_since_epoch().count())) + fraction;
+}
+
+struct Table {
+  vector<string> columns;  // that of the times first
+  Time first = {};
+  microseconds interval = {};  // from 28 days on: a number of months
+  Tensor values = {};          // (rows, C) f64
+
+  Time time(Index row) const {
+    if (interval < days(28)) return first + row * interval;
+    const year_month_day date(floor<days>(first));
+    const year_month month = date.year() / date.month() + row * round<months>(interval);
+    const day end = (month / last).day();  // of 31 January, too, where the month is February
+    return sys_days(month / std::min(end, date.day())) + (first - floor<days>(first));
+  }
+};
+
+/// The fields of RFC 4180, without the blanks around them; a quote ends in its line.
+vector<string> fields_of(const string& line, char separator, const text::LineReader& lines) {
+  vector<string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') quoted = !quoted;
+    if (line[i] == separator && !quoted)
+      fields.emplace_back();
+    else if (line[i] != '"' || (quoted && i > 0 && line[i - 1] == '"'))  // "" is one quote
+      fields.back() += line[i];
+  }
+  if (quoted) lines.fail("the end of a quote was expected");
+  for (string& field : fields) {
+    field.erase(field.find_last_not_of(" \t") + 1);
+    field.erase(0, field.find_first_not_of(" \t"));
+  }
+  return fields;
+}
+
+/// Lines end in LF, CR LF or CR; the header's first comma, semicolon or TAB separates fields. Throws
+/// an Error "FILE:LINE: what was expected".
+Table read_table(const string& path) {
+  string text = read_file(path);
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text[i] == '\r' && text[i + 1] != '\n') text[i] = '\n';
+  std::istringstream stream(text);
+  text::LineReader lines(stream, path);
+  const auto refuse = [&](const string& expected, const string& field) {
+    lines.fail(expected + " was expected, not " + in_quotes(field));
+  };
+  const string header = lines.next().value_or("");
+  const char separator = header[std::min(header.find_first_of(",;\t"), header.size())];
+  Table table{.columns = fields_of(header, separator, lines)};
+  const Index width = std::ssize(table.columns);
+  if (width < 2 || parse_time(table.columns[0])) refuse("a header of several columns", header);
+  vector<double> values;
+  for (Index row = 0; const auto line = lines.next();) {
+    const vector<string> fields = fields_of(*line, separator, lines);
+    if (fields == vector<string>{""}) continue;
+    if (std::ssize(fields) != width) refuse(fmt::format("a row of {} fields", width), *line);
+    const auto time = parse_time(fields[0]);
+    if (!time) refuse("a time such as 2016-07-01 05:00:00", fields[0]);
+    if (row == 0) table.first = *time;
+    if (row == 1) table.interval = *time - table.first;
+    if (row > 0 && (table.interval <= 0us || *time != table.time(row)))
+      refuse(table.interval <= 0us ? "a later time" : to_string(table.time(row)), fields[0]);
+    for (Index i = 1; i < width; ++i) {
+      string number = fields[i];
+      if (separator != ',') std::ranges::replace(number, ',', '.');
+      const char* const end = number.data() + number.size();
+      const bool plus = number.starts_with('+') && !number.starts_with("+-");
+      double& value = values.emplace_back(NAN);
+      const auto [last, error] = std::from_chars(number.data() + plus, end, value);
+      if (error != std::errc() || last != end || !std::isfinite(value))
+        refuse(in_quotes(table.columns[i]) + ": a number", fields[i]);
+    }
+    ++row;
+  }
+  if (table.interval == 0us) lines.fail("two rows were expected");
+  table.values =
+      Tensor::of({std::ssize(values) / (width - 1), width - 1}, std::span<const double>(values));
+  return table;
+}
+
+// ---- Options and models
+
+struct Options {
+  Index look_back = 720, horizon = 96, segment = 24, hidden = 128, steps = 300;
+  double dropout = 0.3, rate = 1e-3;
+  string score = "additive", weights = "forecast.safetensors";
+  vector<Index> parts = {};
+  std::uint64_t seed = 1;
+};
+
+models::OptionList options_of(Options& o) {
+  using models::option;
+  return {option("look-back", "rows L to read", o.look_back, 2, 1 << 16),
+          option("horizon", "rows H to forecast", o.horizon, 1, 1 << 16),
+          option("segment", "rows w of a segment", o.segment, 1, 1 << 16),
+          option("hidden", "size N of states", o.hidden, 2, 1 << 16),
+          option("score", "of attention: additive, dot, general, ...; or none", o.score),
+          option("dropout", "rate on annotations and outputs", o.dropout, 0, 0.99),
+          option("steps", "updates; linear has three times as many", o.steps, 1, 1e9),
+          option("rate", "learning rate of Adam; linear has five times as much", o.rate, 1e-9, 2),
+          option("parts", "rows to train, validate and test on (default 70, 10, 20 %)", o.parts, 1),
+          option("seed", "of initial values, order and dropout", o.seed, 0, 0x1p64),
+          option("weights", "file that train writes", o.weights, "FILE")};
+}
+
+/// past (L, B, C) -> future (H, B, C); appends attention weights (S, B · C) of each segment to come
+using Network = std::function<Var(const Tensor& past, vector<Tensor>* weights)>;
+
+/// The last row read, x_L: both models add what they compute to it.
+Tensor last_of(const Tensor& past) { return past.slice(past.dim(0) - 1, past.dim(0)); }
+
+/// y = (x - x_L) W + b + x_L, of the last 336 rows
+Network linear(const nn::Scope& scope, const Options& o) {
+  const Index rows = std::min<Index>(o.look_back, 336);
+  const auto uniform = nn::init::uniform(-1 / std::sqrt(rows), 1 / std::sqrt(rows));
+  const nn::Linear map(scope, rows, o.horizon, {.weight_init = uniform, .bias_init = uniform});
+  return [=](const Tensor& past, vector<Tensor>*) {
+    const Tensor x = past.slice(past.dim(0) - rows, past.dim(0)) - last_of(past);
+    return transpose(map(transpose(x, 0, 2)), 0, 2) + last_of(past);
+  };
+}
+
+/// An encoder reads segments of w rows. For each segment to come the decoder makes one step from the
+/// encoder's last state, reading vectors of the segment's number and of the column, and attends:
+///     x_j = relu(segment_j W_x + b_x),   h_j = GRU(x_j, h_{j-1})
+///     s_i = GRU([p_i; q_column], h_n),   c_i = a(s_i, h),   y_i = [s_i; c_i] W_y + b_y + x_L
+Network segments(const nn::Scope& scope, const Options& o, Index C) {
+  const Index w = o.segment, N = o.hidden;
+  if (o.look_back % w != 0 || o.horizon % w != 0)
+    fail("--segment", "it must divide look-back and horizon");
+  const nn::Linear input(scope / "input", w, N);
+  const nn::Gru encoder(scope / "encoder", N, N), decoder(scope / "decoder", N, N);
+  const Var p = scope.add("p", {o.horizon / w, N / 2}, nn::init::normal(1)),
+            q = scope.add("q", {C, N - N / 2}, nn::init::normal(1));
+  const nn::Linear output(scope / "output", o.score == "none" ? N : 2 * N, w);
+  const nn::Dropout dropout(o.dropout);
+  std::optional<nn::Attention> attention;
+  const nn::Scope a = scope / "attention";
+  const nn::ScoreOptions score{.kind = o.score, .attention = N / 2};
+  if (o.score != "none")
+    attention.emplace(nn::make_score(a, N, N, score), a, N, nn::AttentionOptions());
+  return [=](const Tensor& past, vector<Tensor>* weights) {
+    const Index B = past.dim(1);
+    const Tensor change = (past - last_of(past)).reshape({-1, B * C, 1});
+    const auto [h, end] = encoder(relu(input(nn::join_steps({change, {}}, w).x)));
+    std::optional<nn::Memory> memory;
+    if (attention) memory = attention->remember(dropout(h), ones({h.dim(0), B * C}));
+    vector<Var> y;
+    for (Index i = 0; i < p.dim(0); ++i) {
+      const Var p_q = concat({zeros({C, N / 2}) + p[i], q}, -1);
+      const Var x = reshape(zeros({B, C, 1}) + decoder.input(p_q), {B * C, -1});
+      Var s = decoder.step(x, {end.h}).h;
+      if (memory) {
+        const auto [c, alpha] = (*attention)({s, {.steps = i}}, *memory);
+        if (weights) weights->push_back(nn::mean_of_heads(alpha).value());
+        s = concat({s, c}, -1);
+      }
+      y.push_back(transpose(output(dropout(s)), 0, 1));  // (w, B · C)
+    }
+    return reshape(concat(y, 0), {-1, B, C}) + last_of(past);
+  };
+}
+
+// ---- Training, errors, and what the three commands have in common
+
+int run(int argc, char** argv) {
+  Options o;
+  const char* const usage = "usage: forecast train|evaluate|predict FILE.csv [--OPTION VALUE ...]";
+  const auto typed = examples::parse_command_line(argc, argv, usage, options_of(o));
+  const string command = typed.size() == 2 ? typed[0] : "", weights = o.weights;
+  const bool trains = command == "train";
+  if (!trains && command != "evaluate" && command != "predict") throw Error(usage);
+  const Table table = read_table(typed[1]);
+  const string columns = fmt::format("{}", fmt::join(table.columns, ", "));
+  const Safetensors file = trains ? Safetensors() : load_safetensors(weights);
+  if (!trains) models::set_from(options_of(o), file.metadata);
+  if (!trains && nn::load_text(file.metadata, "columns") != columns)
+    fail(typed[1], "its columns are not those of " + weights);
+  const Index L = o.look_back, H = o.horizon, rows = table.values.dim(0), C = table.values.dim(1);
+  nn::Parameters parameters = trains ? nn::Parameters(o.seed) : nn::Parameters(file);
+  const Network network = segments(parameters, o, C), baseline = linear(parameters / "linear", o);
+
+  // Each column is scaled to mean 0 and standard deviation 1 in the rows to train on.
+  if (!o.parts.empty() && o.parts.size() != 3) fail("--parts", "three numbers were expected");
+  if (o.parts.empty()) o.parts = {rows * 7 / 10, rows / 10, rows - rows * 7 / 10 - rows / 10};
+  const Tensor seen = table.values.slice(0, std::min(rows, o.parts[0]));
+  const double n = static_cast<double>(seen.dim(0));
+  const Tensor centre = sum(seen / n, {0});
+  const Tensor deviation =
+      map(norm(seen - centre, 0) / std::sqrt(n), [](auto d) { return d > 0 ? d : 1; });
+  const nn::NamedTensors scaling{{"scaling.mean", centre}, {"scaling.deviation", deviation}};
+  if (!trains) nn::load_tensors(file, scaling);
+  const Tensor values = ((table.values - centre) / deviation).to(DType::f32);
+  const auto save = [&] {
+    Safetensors best;
+    best.metadata = models::to_map(options_of(o));
+    best.metadata["columns"] = columns;
+    nn::save_parameters(parameters, best);
+    nn::save_tensors(scaling, best);
+    save_safetensors(weights, best);
+  };
+
+  // Windows (B) are the numbers of their first rows to forecast. Rows from `offset` after these on:
+  // (steps, B, C)
+  const auto cut = [&](const Tensor& windows, double offset, Index steps) {
+    const Tensor steps_on = (arange(steps, DType::f64) + offset).reshape({-1, 1});
+    return gather(values, (windows + steps_on).to(DType::i32));
+  };
+  // All windows that forecast rows of a part; they may read rows of the part before.
+  const auto windows_of = [&](std::size_t part) {
+    const Index begin = std::reduce(&o.parts[0], &o.parts[part]), first = std::max(begin, L),
+                end = std::min(rows, begin + o.parts[part]) - H + 1;
+    if (first >= end)
+      fail(typed[1], fmt::format("{} rows are too few to read {} and forecast {}", rows, L, H));
+    return arange(end - first, DType::f64) + static_cast<double>(first);
+  };
+  // Mean squared and mean absolute error of each row ahead: (2, H)
+  const auto errors = [&](const Network& forecast, const Tensor& windows) {
+    const NoGrad no_grad;
+    const Index n = windows.size();
+    Tensor sums = zeros({2, H}, DType::f64);
+    for (Index i = 0; i < n; i += 256) {
+      const Tensor some = windows.slice(i, std::min(n, i + 256));
+      const Tensor error =
+          (forecast(cut(some, -L, L), nullptr).value() - cut(some, 0, H)).to(DType::f64);
+      sums = sums + stack(vector{sum(error * error, {1, 2}), sum(abs(error), {1, 2})});
+    }
+    return sums / static_cast<double>(n * C);
+  };
+
+  const auto train = [&](const string& name, const Network& forecast, Index steps, Index batch,
+                         double rate, Var (*penalty)(const Var& error)) {
+    const Tensor windows = windows_of(0), validation = windows_of(1);
+    nn::Adam adam(parameters, {.rate = rate});
+    const nn::LinearDecay schedule{
+        .rate = rate, .last = rate / 50, .steps = steps, .after = steps / 2};
+    examples::Progress progress(steps, "windows");
+    double best = INFINITY;
+    Tensor order;
+    for (Index step = 0, epoch = 0, n = windows.size(), next = n; step < steps;
+         ++step, next += batch) {
+      if (next >= n) {
+        const auto numbers = shuffled(n, Random(o.seed, ++epoch));
+        const vector<double> shuffled_numbers(numbers.begin(), numbers.end());
+        order = Tensor::of({n}, std::span(shuffled_numbers)) + windows.at<double>({0}), next = 0;
+      }
+      const Tensor some = order.slice(next, std::min(next + batch, n));
+      Random random(o.seed, "dropout " + std::to_string(step));
+      std::optional<nn::Training> training(random);  // dropout is active
+      const Var loss = mean(penalty(forecast(cut(some, -L, L), nullptr) - cut(some, 0, H)));
+      Gradients gradients = backward(loss);
+      training.reset();
+      nn::clip_by_global_norm(gradients, 1.0);
+      adam.set_rate(schedule(step));
+      adam.step(gradients);
+      string status = fmt::format("{}  loss {:.4f}", name, loss.item());
+      const bool validates = (step + 1) % 100 == 0 || step + 1 == steps;
+      if (validates) {
+        const double mse = mean(errors(forecast, validation)[0]).item();
+        status += fmt::format("  validation MSE {:.4f}", mse);
+        if (mse < best) best = mse, save();
+      }
+      progress.show(step + 1, static_cast<double>(some.size()), status, validates);
+    }
+    nn::load_parameters(load_safetensors(weights), parameters);  // the best ones
+  };
+  if (trains) {
+    train("linear", baseline, 3 * o.steps, 32, 5 * o.rate, square);
+    train("segments", network, o.steps, 64, o.rate, abs);
+  }
+
+  const NoGrad no_grad;
+  if (command == "predict") {
+    if (rows < L) fail(typed[1], fmt::format("it has {} rows, but {} are read", rows, L));
+    const Tensor y =
+        network(cut(full({1}, rows, DType::f64), -L, L), nullptr).value().reshape({H, C});
+    const Tensor unscaled = y.to(DType::f64) * deviation + centre;
+    fmt::print("\"{}\"\n", printable(fmt::format("{}", fmt::join(table.columns, "\",\""))));
+    for (Index row = 0; row < H; ++row)
+      fmt::print("{},{:.9g}\n", to_string(table.time(rows + row)),
+                 fmt::join(unscaled[row].to_vector<double>(), ","));
+    return 0;
+  }
+  const Tensor tests = windows_of(2);
+  const Tensor of_segments = errors(network, tests), of_linear = errors(baseline, tests);
+  fmt::print("{} windows\nrows ahead    segments: MSE   MAE    linear: MSE   MAE\n", tests.size());
+  for (Index part = 0, parts = std::min<Index>(H, 6); part <= parts; ++part) {  // and then all rows
+    const Index begin = part % parts * H / parts, end = part < parts ? (part + 1) * H / parts : H;
+    const auto of = [&](const Tensor& errors) { return mean(errors.slice(begin, end)).item(); };
+    fmt::print("{:>4} to {:>4} {:>15.3f} {:.3f} {:>14.3f} {:.3f}\n", begin + 1, end,
+               of(of_segments[0]), of(of_segments[1]), of(of_linear[0]), of(of_linear[1]));
+  }
+  // α: how much of each segment read (across) the context of each segment to come (down) has; the
+  // mean over the columns of some windows.
+  vector<Tensor> alphas;
+  network(cut(tests.slice(0, std::min<Index>(256, tests.size())), -L, L), &alphas);
+  if (alphas.empty()) return 0;
+  report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
+  for (const Tensor& alpha : alphas) {
+    map.rows.push_back(fmt::format("+{}", (std::ssize(map.rows) + 1) * o.segment));
+    std::ranges::copy(mean(alpha, {1}).to_vector<double>(), std::back_inserter(map.weights));
+  }
+  for (Index row = -L; row < 0; row += o.segment) map.columns.push_back(std::to_string(row));
+  write_file(std::filesystem::path(weights).replace_extension(".svg"),
+             report::svg(map, {.darkest = std::ranges::max(map.weights)}));
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_program("forecast", [&] { return run(argc, argv); });
+}

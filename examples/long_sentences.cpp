@@ -1,0 +1,221 @@
+// What attention is for: models with and without it learn to translate, and are tested on sentences of
+// 5 to 80 words (Cho et al., 2014, "On the properties of neural machine translation"; Bahdanau et al.,
+// 2014, figure 2; Luong et al., 2015, figure 7). They train side by side, each on a thread.
+//
+//     build/examples/long_sentences --quick       four models: a minute
+//     build/examples/long_sentences               all models
+//     build/examples/long_sentences --longest 20  trained on up to 20 words: how they do beyond
+//
+// Weights are saved in --out; a model that is there, trained with the same options, is only tested.
+#include <mutex>
+#include <numeric>
+
+#include <fmt/ranges.h>
+
+#include <attune/attune.hpp>
+
+#include "common.hpp"
+
+using namespace attune;
+
+constexpr std::int32_t first_word = 4;  // after <pad>, <s>, </s> and <unk>
+constexpr Index words_of_language = 80;
+constexpr std::array<Index, 9> lengths = {5, 10, 20, 30, 40, 50, 60, 70, 80};  // of test sentences
+
+/// A random language, each of whose words is of one of two classes, and its translation: word w of the
+/// source becomes form k of the word that the dictionary has for w, where k is the class of the word
+/// before (0 for the first one). No word occurs twice in a sentence, so each determines the position of
+/// the next, and a sentence of 60 out of 80 words carries 334 bits.
+struct Task {
+  explicit Task(std::uint64_t seed) {
+    Random random(seed, "dictionary");
+    dictionary = draw(words_of_language, random);
+    for (Index i = 0; i < words_of_language; ++i)
+      classes.push_back(static_cast<std::int32_t>(random.below(2)));
+  }
+
+  /// The beginning of a random permutation of all words (Fisher and Yates).
+  static text::Sentence draw(Index length, Random& random) {
+    text::Sentence words(words_of_language);
+    std::iota(words.begin(), words.end(), first_word);
+    for (Index i = 0; i < length; ++i)
+      std::swap(words[i], words[i + random.below(words_of_language - i)]);
+    words.resize(length);
+    return words;
+  }
+
+  /// `count` sentences of one length with their translations.
+  std::vector<text::Pair> pairs(Index length, Index count, Random& random) const {
+    std::vector<text::Pair> pairs(count);
+    for (text::Pair& pair : pairs) {
+      std::int32_t form = 0;
+      for (const std::int32_t word : pair.source = draw(length, random)) {
+        const Index w = word - first_word;
+        pair.target.push_back(first_word + 2 * (dictionary[w] - first_word) + form);
+        form = classes[w];
+      }
+    }
+    return pairs;
+  }
+
+  text::Sentence dictionary;          // a permutation of the words
+  std::vector<std::int32_t> classes;  // 0 or 1, of each word of the source
+};
+
+/// The percentage of target positions that greedy search gets right.
+double accuracy(const models::WordModel auto& model, const std::vector<text::Pair>& pairs) {
+  std::vector<text::Sentence> sources;
+  for (const text::Pair& pair : pairs) sources.push_back(pair.source);
+  const models::SearchOptions greedy{.max_length = std::ssize(sources.front()) + 5};
+  const auto found = models::translate(model, sources, {.how = greedy});
+  double sum = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const text::Sentence &written = found[i].front().words, &target = pairs[i].target;
+    double right = 0;
+    for (std::size_t t = 0; t < std::min(written.size(), target.size()); ++t)
+      right += written[t] == target[t];
+    sum += right / static_cast<double>(std::max(written.size(), target.size()));
+  }
+  return 100 * sum / static_cast<double>(pairs.size());
+}
+
+// ---- Training, and the models
+
+struct Options {
+  Index steps = 1500, hidden = 64, longest = 60;
+  std::uint64_t seed = 1;
+};
+
+models::OptionList options_of(Options& o) {
+  using models::option;
+  return {option("steps", "batches of 64 sentences to train on", o.steps, 1, 1e9),
+          option("hidden", "units of a layer; a multiple of 8", o.hidden, 8, 4096),
+          option("longest", "words of a sentence in training", o.longest, 1, words_of_language),
+          option("seed", "of language, sentences and initial values", o.seed, 0, 0x1p64)};
+}
+
+using Row = std::array<double, lengths.size()>;   // accuracies
+using Report = std::function<void(double loss)>;  // called after each step
+
+/// Trains a model, or reads it from the file where it was trained with the same options, and tests it.
+/// Lengths in training are 1 + ⌊longest · u²⌋ with u uniform in [0, 1): a third of the batches are
+/// shorter than 7 of 60 words, which a model without attention can learn, and cheap; the long ones,
+/// which only attention can learn, occur from the first step on.
+template <class Model>
+Row run(const typename Model::Options& own, double rate, Options o, const std::string& file,
+        const Report& report) {
+  const Task task(o.seed);
+  nn::Parameters parameters(o.seed);
+  const Model model(parameters, own);
+  const std::string options = fmt::format("{}", models::to_map(options_of(o)));
+  if (!std::filesystem::exists(file) || load_safetensors(file).metadata["options"] != options) {
+    nn::Adam adam(parameters);
+    const nn::LinearDecay decay{rate, rate / 50, o.steps, o.steps / 2};  // after half of the steps
+    const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50, .next = decay};
+    Random training(o.seed, "training");
+    for (Index step = 0; step < o.steps; ++step) {
+      const double u = training.uniform();
+      const Index length = 1 + static_cast<Index>(static_cast<double>(o.longest) * u * u);
+      const Var loss = models::loss(model, text::make_batch(task.pairs(length, 64, training)));
+      Gradients gradients = backward(loss);
+      nn::clip_by_global_norm(gradients, 1.0);
+      adam.set_rate(schedule(step));
+      adam.step(gradients);
+      report(loss.item());
+    }
+    Safetensors trained{.tensors = {}, .metadata = {{"options", options}}};
+    nn::save_parameters(parameters, trained);
+    save_safetensors(file, trained);
+  }
+  nn::load_parameters(load_safetensors(file), parameters);
+  Random test(o.seed, "test");
+  Row row;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    row[i] = accuracy(model, task.pairs(lengths[i], 50, test));
+  return row;
+}
+
+struct Variant {
+  std::string name;
+  std::function<Row(const Options&, const std::string& file, const Report&)> run;
+};
+
+/// With word vectors and scores of half as many units as its layers.
+template <class Model>
+Variant variant(const std::string& name, Index units, typename Model::Options own,
+                double rate = 6e-3) {
+  own.source_vocabulary = first_word + words_of_language;
+  own.target_vocabulary = first_word + 2 * words_of_language;  // each word has two forms
+  if constexpr (requires { own.embedding; }) own.hidden = units, own.embedding = units / 2;
+  if constexpr (requires { own.readout; }) own.readout = units;
+  return {name, [=](const Options& o, const std::string& file, const Report& report) {
+            return run<Model>(own, rate, o, file, report);
+          }};
+}
+
+/// The Transformer does not learn long sentences at the rate of the others.
+std::vector<Variant> variants(Index n) {
+  const auto luong = [n](const char* name, const char* score, nn::AttentionOptions window = {}) {
+    const nn::ScoreOptions own{.kind = score, .attention = n / 2, .longest = words_of_language};
+    return variant<models::Luong>(
+        name, n, {.encoder_layers = 1, .decoder_layers = 1, .score = own, .attention = window});
+  };
+  return {
+      variant<models::EncoderDecoder>("encoder-decoder", n, {}),
+      variant<models::Sutskever>("sutskever", n, {}),
+      variant<models::Bahdanau>("bahdanau", n, {.score = {.attention = n / 2}}),
+      variant<models::Nematus>("nematus", n, {.score = {.attention = n / 2}}),
+      variant<models::Transformer>(
+          "transformer", n,
+          {.layer = {.size = n, .inner = 4 * n}, .encoder_layers = 2, .decoder_layers = 2}, 2e-3),
+      luong("luong-dot", "dot"),
+      luong("luong-scaled-dot", "scaled_dot"),
+      luong("luong-general", "general"),
+      luong("luong-concat", "concat"),
+      luong("luong-location", "location"),
+      luong("luong-cosine", "cosine"),
+      luong("luong-multi-head", "multi_head"),
+      luong("luong-local-m", "general", {.window = nn::Window::local_monotonic}),
+      luong("luong-local-p", "general", {.window = nn::Window::local_predictive}),
+      luong("luong-sparsemax", "general", {.normalizer = nn::Normalizer::sparsemax})};
+}
+
+int experiment(int argc, char** argv) {
+  Options o;
+  std::string names, out = "long-sentences";
+  bool quick = false;
+  models::OptionList options = options_of(o);
+  options.push_back(models::option("models", "names with commas between (default: all)", names));
+  options.push_back(models::option("out", "directory of the weights", out, "DIRECTORY"));
+  options.push_back(models::flag("quick", "four models: a minute on two cores", quick));
+  const std::string usage = "usage: long_sentences [--quick] [--OPTION VALUE ...]";
+  if (!examples::parse_command_line(argc, argv, usage, options).empty()) throw Error(usage);
+  if (o.hidden % 8 != 0) fail("--hidden", "a multiple of 8 was expected");  // half has four heads
+  if (quick && names.empty()) names = "encoder-decoder,bahdanau,luong-general,luong-local-m";
+  std::vector<Variant> chosen = variants(o.hidden);
+  std::erase_if(chosen, [&](const Variant& one) {
+    return !names.empty() && ("," + names + ",").find("," + one.name + ",") == std::string::npos;
+  });
+  if (!names.empty() && std::ssize(chosen) != 1 + std::ranges::count(names, ','))
+    fail("--models", "names of models were expected, each once, not " + in_quotes(names));
+  make_directories(out);
+  examples::Progress progress(o.steps * std::ssize(chosen), "sentences");
+  std::mutex mutex;
+  Index done = 0;
+  std::vector<Row> rows(chosen.size());
+  parallel_for(std::ssize(chosen), [&](Index i) {  // a model on each thread
+    rows[i] = chosen[i].run(o, out + "/" + chosen[i].name + ".safetensors", [&](double loss) {
+      const std::lock_guard lock(mutex);
+      progress.show(++done, 64, fmt::format("{}  loss {:.3f}", chosen[i].name, loss));
+    });
+  });
+  fmt::print("\nPercent of the target words right, trained on up to {} words\n", o.longest);
+  fmt::print("{:16}{:>6}\n", "", fmt::join(lengths, ""));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    fmt::print("{:16}{:6.1f}\n", chosen[i].name, fmt::join(rows[i], ""));
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return examples::run_program("long_sentences", [&] { return experiment(argc, argv); });
+}

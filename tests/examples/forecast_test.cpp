@@ -1,0 +1,160 @@
+// `forecast` as a user runs it: what it learns, the CSV files that it reads, and those that it refuses.
+#include <cmath>
+#include <cstring>
+#include <regex>
+
+#include <fmt/ranges.h>
+
+#include "program.hpp"
+
+namespace attune::test {
+namespace {
+
+struct Files {
+  Directory directory;
+  std::string csv = directory / "t.csv", weights = directory / "w.safetensors";
+
+  std::string train(const std::string& text, int steps, const Arguments& more = {}) const {
+    write(csv, text);
+    return output_of(Arguments{"train", csv, "--weights", weights, "--look-back=24", "--horizon=8",
+                               "--segment=4", "--hidden=8", "--dropout=0", "--rate=0.01", "--steps",
+                               std::to_string(steps)} +
+                     more);
+  }
+  std::string predict(const std::string& text, ProcessOptions options = {}) const {
+    write(csv, text);
+    return output_of({"predict", csv, "--weights", weights}, std::move(options));
+  }
+};
+
+/// The time of row i, from one hour to the next.
+std::string hour(int i) { return fmt::format("2024-01-{:02} {:02}:00", 1 + i / 24, i % 24); }
+
+/// Two waves of a day, hour by hour, of which the second follows the first.
+std::string waves(int rows) {
+  std::string csv = "date,first,second\n";
+  for (int i = 0; i < rows; ++i)
+    csv += fmt::format("{},{:.4f},{:.4f}\n", hour(i), 5 + std::sin(i * .26), 3 - std::cos(i * .26));
+  return csv;
+}
+
+TEST_CASE("forecast: learns two waves, is read again, measured, drawn, and says what comes") {
+  const Files files;
+  const std::string trained = files.train(waves(500), 200),
+                    evaluated = output_of({"evaluate", files.csv, "--weights", files.weights});
+  CHECK(trained.ends_with(evaluated));
+  CHECK(std::stod(evaluated.substr(evaluated.find("   1 to    8") + 12)) < 0.05);
+  CHECK(contains(read(files.directory / "w.svg"), "<svg"));
+  const auto lines = lines_of(files.predict(waves(500)));
+  REQUIRE(lines.size() == 9);
+  CHECK(lines[0] == "\"date\",\"first\",\"second\"");
+  for (int i = 0; i < 8; ++i) {
+    CHECK(lines[i + 1].starts_with(hour(500 + i) + ":00,"));
+    CHECK(std::abs(std::stod(lines[i + 1].substr(20)) - 5 - std::sin((500 + i) * .26)) < 0.5);
+  }
+}
+
+TEST_CASE("forecast: small changes of large numbers, the smallest, and those of one value") {
+  const auto numbers = [](int i) {
+    const double odd = i % 2;
+    return std::array{100000000 + odd, (1 + odd) * 1e-310, (1 + odd) * 1e300, 0.0, 7.0};
+  };
+  std::string text = "date,load,smallest,largest,nothing,same\n";
+  for (int i = 0; i < 300; ++i) text += fmt::format("{},{}\n", hour(i), fmt::join(numbers(i), ","));
+  const Files files;
+  files.train(text, 100);
+  const auto lines = lines_of(files.predict(text));
+  const std::array step{1.0, 1e-310, 1e300, 0.1, 0.1};
+  for (int i = 1; i < 9; ++i) {
+    const char* rest = lines[i].c_str();
+    for (std::size_t c = 0; c < step.size(); ++c) {
+      rest = std::strchr(rest, ',') + 1;
+      CHECK(std::abs(std::strtod(rest, nullptr) - numbers(i + 1)[c]) < 0.4 * step[c]);
+    }
+  }
+}
+
+std::string table(auto time, const char* format = "{},{},{}\n", const char* header = "date,a,b\n") {
+  std::string csv = header;
+  for (int i = 0; i < 30; ++i)
+    csv += fmt::format(fmt::runtime(format), time(i), i % 7 + 0.5, i % 5 - 2.5);
+  return csv;
+}
+
+TEST_CASE("forecast: dialects of CSV and of times are read alike") {
+  const Files files;
+  const std::string base = table(hour);
+  files.train(base, 1, {"--parts", "18,6,6", "--look-back", "8", "--horizon", "4"});
+  const std::string plain = files.predict(base);
+  CHECK(files.predict(base, {.environment = {{"ATTUNE_THREADS", "3"}}}) == plain);
+  const auto changed = [&](const char* from, const char* to) {
+    return std::regex_replace(base, std::regex(from), to);
+  };
+  for (const std::string& csv :
+       {changed("\n", "\r\n"), changed("\n", "\r"), changed("\n", "\n\n"), "\xEF\xBB\xBF" + base,
+        changed(",", " , "), changed(",0", ",+0"), changed(",", "\t"),
+        std::regex_replace(changed(",", ";"), std::regex("[.]"), ","),
+        table(hour, "\"{}\",\"{}\",\" {}\"\n", "\"date\",\"a\",\"b\"\n"),
+        changed(":00,", ":00:00.000,"), changed(" 0", "T0"), changed("2024-01-", "2024/1/"),
+        changed(":00,", ":00Z,"), changed(":00,", ":00:00 +0000,"),
+        table([](int i) { return i % 2 == 0 ? hour(i) + "+00:00" : hour(i + 2) + "+02:00"; })})
+    CHECK_MESSAGE(files.predict(csv) == plain, csv);
+  const auto next = [&](auto time) {  // after those of rows 0 to 29
+    return lines_of(std::regex_replace(files.predict(table(time)), std::regex(",.*"), ""))[1];
+  };
+  const auto month = [](int i) { return fmt::format("{}-{:02}", 2000 + i / 12, 1 + i % 12); };
+  CHECK(next(month) == "2002-07-01 00:00:00");
+  CHECK(next([&](int i) { return month(i) + "-15"; }) == "2002-07-15 00:00:00");
+  CHECK(
+      next([](int i) { return fmt::format("0024-01-{:02}", 1 + i); }).ends_with("01-31 00:00:00"));
+  CHECK(next([](int i) { return fmt::format("2024-01-01 00:00:{:04.1f}", 0.5 + 0.1 * i); }) ==
+        "2024-01-01 00:00:03.500000");
+}
+
+TEST_CASE("forecast: what it does not read is one line with file and line") {
+  const Files files;
+  const std::string good = "date,a\n2024-01-01,1\n2024-01-02,2\n";
+  std::vector<std::pair<std::string, std::string>> cases = {
+      {"", ":0: a header of several columns was expected, not ''"},
+      {"date\n", ":1: a header of several columns was expected, not 'date'"},
+      {"2024-01-01,1\n", ":1: a header of several columns"},
+      {"date,a\n2024-01-01,1\n", ":2: two rows were expected"},
+      {"date,a\n2024-01-02,1\n2024-01-01,1\n", ":3: a later time was expected"},
+      {good + "2024-01-04,1\n", ":4: 2024-01-03 00:00:00 was expected, not '2024-01-04'"},
+      {good + "2024-01-03,1,1\n", ":4: a row of 2 fields was expected, not '2024-01-03,1,1'"},
+      {good + "2024-01-03,\"1\n", ":4: the end of a quote was expected"},
+      {"date,\xff\n", ":1: "}};
+  for (const std::string number : {"", "NaN", "1e999", "+-1", "0x1", "1.2.3"})
+    cases.push_back({good + "2024-01-03," + number + "\n",
+                     ":4: 'a': a number was expected, not '" + number + "'"});
+  for (const std::string time :
+       {"2024-01-32", "2024-02-30", "1/2/2024", "3/1/24 0:00", "2024-01-03 24:00",
+        "2024-01-03 02:60", "2024-01-03 02:00 o'clock", "45294", "July"})
+    cases.push_back({good + time + ",1\n", ":4: a time such as 2016-07-01 05:00:00 was expected"});
+  for (const auto& [text, error] : cases) {
+    write(files.csv, text);
+    const std::string line = sole_error_of({"train", files.csv});
+    CHECK_MESSAGE(line.starts_with("forecast: " + files.csv + error), line);
+  }
+}
+
+TEST_CASE("forecast: any score or none; errors are one line and status 1") {
+  const Files files;
+  for (const char* score : {"none", "dot", "location_aware", "multi_head"})
+    files.train(waves(100), 1, {"--score", score});
+  const std::string other = files.directory / "other.csv", &csv = files.csv;
+  write(other, table(hour));
+  check_errors(
+      {{{}, "usage: forecast train|evaluate|predict FILE.csv"},
+       {{"forecast", csv}, "usage: "},
+       {{"train", other + "x"}, "other.csvx: "},
+       {{"train", csv}, "100 rows are too few to read 720 and forecast 96"},
+       {{"train", csv, "--segment", "7"}, "--segment: it must divide"},
+       {{"train", csv, "--score", "best"}, "best"},
+       {{"train", csv, "--parts", "50,50"}, "--parts: three numbers were expected"},
+       {{"evaluate", csv, "--weights", csv}, "t.csv"},
+       {{"evaluate", other, "--weights", files.weights}, "its columns are not those of "}});
+}
+
+}  // namespace
+}  // namespace attune::test

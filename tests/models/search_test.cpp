@@ -84,17 +84,6 @@ TEST_CASE("search: greedy takes the likeliest word, a beam of 2 the likelier sen
   CHECK(near(found.log_probability, std::log(0.40) + std::log(0.9)));
 }
 
-TEST_CASE("search: what a beam of 2 drops, a beam of 3 finds") {
-  const TableDecoder decoder([](std::int32_t, const Words& words) {
-    if (words.empty()) return Probabilities{0.001, 0.001, 0.001, 0.257, 0.4, 0.34};
-    if (words.size() > 1) return next(0.98, 0.01, 0.01);
-    return words[0] == 3 ? next(0.98, 0.01, 0.005) : next(0.5, 0.24, 0.24);
-  });
-  CHECK(best(decoder, {.beam = 2}).words == Words{4});
-  CHECK(best(decoder, {.beam = 3}).words == Words{3});
-  CHECK(near(best(decoder, {.beam = 3}).log_probability, std::log(0.257) + std::log(0.98)));
-}
-
 struct Enumerated {
   Words words;
   double log_probability, score;
@@ -253,27 +242,6 @@ TEST_CASE("search: words of probability 0 are not written") {
   REQUIRE(found.size() == 2);
   CHECK(found[0].words == Words{4});
   CHECK(found[1].words.empty());
-}
-
-TEST_CASE("search: the length penalty prefers longer sentences") {
-  // "" has probability 0.5, "4 4 4" 0.4.
-  const TableDecoder decoder([](std::int32_t, const Words& words) {
-    if (words.empty()) return next(0.5, 0.4, 0.05);
-    return words.size() < 3 ? next(1e-12, 1, 1e-12) : next(1, 1e-12, 1e-12);
-  });
-  CHECK(best(decoder, {.beam = 2}).words.empty());
-  const Hypothesis longer = best(decoder, {.beam = 2, .length_penalty = 1});
-  CHECK(longer.words == Words{4, 4, 4});
-  CHECK(std::abs(longer.score - std::log(0.4) / 4) < 1e-9);  // three words and </s>
-  CHECK(std::abs(longer.log_probability - std::log(0.4)) < 1e-9);
-}
-
-TEST_CASE("search: as many hypotheses as asked for, best first") {
-  const auto found = search(TableDecoder(random_table(4)), {4}, {.beam = 5, .best = 3})[0];
-  REQUIRE(found.size() == 3);
-  CHECK(found[0].score > found[1].score);
-  CHECK(found[1].score > found[2].score);
-  CHECK(found[0].words != found[1].words);
 }
 
 TEST_CASE("search: among equals the earlier hypothesis and the smaller word come first") {
@@ -521,27 +489,6 @@ TEST_CASE("search: a finished hypothesis keeps its place in the beam") {
   CHECK(found[0].words.empty());
   CHECK(found[1].words == Words{4});
   CHECK(found[2].words == Words{5});
-}
-
-TEST_CASE("search: a batch of sentences is translated like each of them alone") {
-  const Translator t;
-  const auto sources = test::random_sentences({2, 5, 1, 4, 3, 5}, 11, 6);
-  const auto [ids, mask] = text::make_source_batch(sources);
-  for (const Index beam : {1, 3}) {
-    const SearchOptions options{.beam = beam, .max_length = 7, .best = beam};
-    const auto together = models::search(t.model, t.model.encode(ids, mask), options);
-    for (std::size_t b = 0; b < sources.size(); ++b) {
-      const auto [one, one_mask] = text::make_source_batch({{sources[b]}});
-      const auto alone = models::search(t.model, t.model.encode(one, one_mask), options)[0];
-      REQUIRE(alone.size() == together[b].size());
-      for (std::size_t i = 0; i < alone.size(); ++i) {
-        CHECK(together[b][i].words == alone[i].words);
-        CHECK(together[b][i].complete == alone[i].complete);
-        CHECK(std::abs(together[b][i].log_probability - alone[i].log_probability) < 1e-5);
-        CHECK(test::difference(together[b][i].weights, alone[i].weights) < 1e-5);
-      }
-    }
-  }
 }
 
 TEST_CASE("search: greedy search is the likeliest word of each of the model's steps") {

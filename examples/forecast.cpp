@@ -266,7 +266,8 @@ int run(int argc, char** argv) {
     const Index begin = std::reduce(&o.parts[0], &o.parts[part]), first = std::max(begin, L),
                 end = std::min(rows, begin + o.parts[part]) - H + 1;
     if (first >= end)
-      fail(typed[1], fmt::format("{} rows are too few to read {} and forecast {}", rows, L, H));
+      fail(typed[1], fmt::format("the {} rows to {} on are too few to read {} and forecast {}",
+                                 o.parts[part], vector{"train", "validate", "test"}[part], L, H));
     return arange(end - first, DType::f64) + static_cast<double>(first);
   };
   // Mean squared and mean absolute error of each row ahead: (2, H)

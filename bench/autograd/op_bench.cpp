@@ -12,8 +12,8 @@ namespace {
 void run_op(benchmark::State& state, const OpCase& op) {
   std::vector<Var> inputs;
   for (const Tensor& x : op.inputs) inputs.push_back(variable(x.to(DType::f64)));
-  const Tensor dy = ones(op.f(inputs).shape(), DType::f64);
-  for (auto _ : state) benchmark::DoNotOptimize(backward(op.f(inputs), dy));
+  const Tensor dy = ones(op(inputs).shape(), DType::f64);
+  for (auto _ : state) benchmark::DoNotOptimize(backward(op(inputs), dy));
 }
 
 [[maybe_unused]] const bool registered = [] {

@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <limits>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -12,12 +11,6 @@
 #include "support/same_function.hpp"
 
 namespace attune {
-namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 TEST_CASE("DetectAnomaly: the operation that made the first infinity is named, with shapes") {
   const Var x = variable(reals({2, 3}, {1, 2, 3, -4, 5, 6}));

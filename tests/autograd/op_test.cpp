@@ -1,7 +1,5 @@
-// Every operation of the list in support/op_cases.hpp: its values against loops over elements, its
-// gradients against central differences. Then kinks, empty axes, and errors.
-
-#include <limits>
+// Every operation of the list in support/op_cases.hpp: its values against loops over elements or
+// its definition, its gradients against central differences. Then kinks, empty axes, and errors.
 
 #include <doctest/doctest.h>
 
@@ -10,12 +8,10 @@
 #include <attune/autograd/ops.hpp>
 
 #include "support/op_cases.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune {
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// The gradient of f at x, given dy.
 template <class F>
@@ -24,50 +20,71 @@ Tensor gradient(F f, const Tensor& x, const Tensor& dy) {
   return backward(f(v), dy)[v];
 }
 
-std::vector<Tensor> scaled(const std::vector<Tensor>& inputs, double scale) {
-  std::vector<Tensor> result;
-  for (const Tensor& x : inputs) {
-    result.push_back(naive::map(x, [scale](double v) { return scale * v; }));
-  }
-  return result;
+/// f of the inputs alone; masks and numbers of positions are given.
+Function of(const OpCase& op, const Function& f) {
+  return [&op, f](const std::vector<Var>& x) { return op.with_constants(f, x); };
+}
+
+std::vector<Tensor> scaled(const OpCase& op, double scale) {
+  std::vector<Tensor> inputs;
+  for (const Tensor& x : op.inputs) inputs.push_back(x * scale);
+  return inputs;
 }
 
 template <class F>
-void for_each_op(F f) {
-  for (const OpCase& op : op_cases()) {
-    INFO(op.name);
+void for_each_op(const std::vector<OpCase>& cases, F f) {
+  for (const OpCase& op : cases) {
+    INFO(op.group, ": ", op.name);
     f(op);
   }
 }
 
 }  // namespace
 
-TEST_CASE("Ops: values are what loops over elements give") {
-  for_each_op([](const OpCase& op) {
-    for (double scale : {1.0, 10.0}) {
-      const std::vector<Tensor> inputs = scaled(op.inputs, scale);
+TEST_CASE("Ops: values are what loops over elements give, or their definition with its gradients") {
+  const auto check = [](const OpCase& op) {
+    for (const double scale : {1.0, op.largest}) {
+      const std::vector<Tensor> inputs = scaled(op, scale);
       const std::vector<Var> vars(inputs.begin(), inputs.end());
-      CHECK(difference(op.f(vars).value(), op.reference(inputs)) <= 1e-13);
+      CHECK(difference(op(vars).value(), op.with_constants(op.reference, vars).value()) <= 1e-12);
     }
-  });
+    const Function f = of(op, op.f), reference = of(op, op.reference);
+    std::vector<Var> variables;
+    for (const Tensor& x : op.inputs) variables.push_back(variable(x));
+    if (!reference(variables).requires_gradient()) return;  // loops over elements
+    CHECK(function_difference(f, reference, op.inputs) <= 1e-12);
+    if (op.inputs.size() == 1) return;
+    for (std::size_t chosen = 0; chosen < op.inputs.size(); ++chosen) {  // the others are constants
+      CAPTURE(chosen);
+      const auto with = [&](const Function& g) -> Function {
+        return [&, chosen](const std::vector<Var>& x) {
+          std::vector<Var> mixed(op.inputs.begin(), op.inputs.end());
+          mixed[chosen] = x[0];
+          return g(mixed);
+        };
+      };
+      CHECK(function_difference(with(f), with(reference), {op.inputs[chosen]}) <= 1e-12);
+    }
+  };
+  for_each_op(op_cases(), check);
+  for_each_op(large_op_cases(), check);
 }
 
-TEST_CASE("Ops: gradients are central differences, also at ten times larger inputs") {
-  for_each_op([](const OpCase& op) {
-    for (double scale : {1.0, 10.0}) CHECK(gradcheck(op.f, scaled(op.inputs, scale)));
+TEST_CASE("Ops: gradients are central differences, also at larger inputs") {
+  for_each_op(op_cases(), [](const OpCase& op) {
+    for (const double scale : {1.0, op.largest}) CHECK(gradcheck(of(op, op.f), scaled(op, scale)));
   });
 }
 
 TEST_CASE("Ops: f32 gives the numbers of f64 to its own precision, and gradients in f32") {
-  for_each_op([](const OpCase& op) {
-    if (op.name.find("softmax") != std::string::npos) return;  // its masks are f64: below
+  for_each_op(op_cases(), [](const OpCase& op) {
     std::vector<Var> single, twice;
     for (const Tensor& x : op.inputs) {
       const Tensor rounded = x.to(DType::f32);
       single.push_back(variable(rounded));
       twice.push_back(variable(rounded.to(DType::f64)));
     }
-    const Var y = op.f(single), expected = op.f(twice);
+    const Var y = op(single), expected = op(twice);
     CHECK(y.dtype() == DType::f32);
     CHECK(difference(y.value().to(DType::f64), expected.value()) <= 1e-5);
     const Tensor dy = randn(y.shape(), DType::f32, 3);
@@ -77,6 +94,46 @@ TEST_CASE("Ops: f32 gives the numbers of f64 to its own precision, and gradients
       CHECK(difference(gradients[single[i]].to(DType::f64), expected_gradients[twice[i]]) <= 1e-4);
     }
   });
+}
+
+TEST_CASE("Ops: one and two threads give the same bits, values and gradients") {
+  for_each_op(large_op_cases(), [](const OpCase& op) {
+    const auto run = [&](int threads) {
+      const test::ThreadsScope scope(threads);
+      return value_and_gradients(of(op, op.f), op.inputs);
+    };
+    CHECK(std::ranges::equal(run(1), run(2), identical));
+  });
+}
+
+TEST_CASE("Ops: not a number at padding reaches neither values nor gradients") {
+  /// f where all elements of input i under mask 0 are `padding`.
+  const auto padded = [](const Function& f, std::size_t i, const Tensor& mask, double padding) {
+    return [=](std::vector<Var> v) {
+      const Tensor used = mask.reshape({mask.dim(0), mask.dim(1), 1});
+      v[i] = v[i] * 0.0 + where(used, v[i].value(), scalar(padding, DType::f64));
+      return f(v);
+    };
+  };
+  const auto check = [&](const Function& f, std::size_t i, const Tensor& mask,
+                         const std::vector<Tensor>& inputs) {
+    CHECK(function_difference(padded(f, i, mask, nan), padded(f, i, mask, 0), inputs) == 0);
+  };
+  for_each_op(op_cases(), [&](const OpCase& op) {
+    if (op.group == "recurrences" && !op.constants.empty())
+      check(of(op, op.f), 0, op.constants[0], op.inputs);
+  });
+  const Tensor mask = mask_of(4, {4, 2, 3});
+  const Function additive = [&](const std::vector<Var>& v) {
+    const Var weights = softmax(additive_scores(v[0], v[1], v[2]), 0, mask);
+    return joined({weights, weighted_sum(weights, v[1])});
+  };
+  check(additive, 1, mask,
+        {randn({3, 5}, DType::f64), randn({4, 3, 5}, DType::f64, 2), randn({5}, DType::f64, 3)});
+  const Function fused = [&](const std::vector<Var>& v) {
+    return attention(v[0], v[1], {.heads = 2, .mask = mask});
+  };
+  check(fused, 1, mask, {randn({2, 3, 4}, DType::f64), randn({4, 3, 8}, DType::f64, 2)});
 }
 
 TEST_CASE("Ops: where two maxima or minima are equal the gradient goes to the first") {
@@ -96,26 +153,34 @@ TEST_CASE("Ops: a row of a gathered table that no id names gets gradient 0") {
   CHECK(identical(gradients[table], reals({4, 2}, {3, 4, 0, 0, 6, 8, 0, 0})));
 }
 
-TEST_CASE("Ops: errors name the operation and both shapes") {
-  const Var a = variable(zeros({3, 2}, DType::f64)), b = variable(zeros({3, 4}, DType::f64));
+TEST_CASE("Ops: errors name the operation and both shapes, axes and dtypes") {
+  const Var a = zeros({3, 2}), b = zeros({3, 4}), n = ints({3}, {1, 2, 3});
   CHECK_ERROR("add: shapes (3, 2) and (3, 4) do not broadcast", a + b);
-  CHECK_ERROR("divide: shapes (3, 2) and (3, 4) do not broadcast", a / b);
-  CHECK_ERROR("matmul: shapes do not fit: (3, 2) x (3, 4)", matmul(a, b));
+  CHECK_ERROR("add: dtypes differ: f64 (3, 2) and f32 (3, 2)", Var(zeros({3, 2}, DType::f64)) + a);
+  CHECK_ERROR("where: shapes (4) and (3, 2) do not broadcast", where(zeros({4}), a, a));
   CHECK_ERROR("add_matmul: shapes do not fit: (3, 2) x (3, 4)", add_matmul(a, a, b));
   CHECK_ERROR("add_matmul: (3, 2) cannot be added to the product (3, 5)",
-              add_matmul(a, b, variable(zeros({4, 5}, DType::f64))));
-  CHECK_ERROR("maxout: the last axis of (2, 3) does not divide into pairs",
-              maxout(variable(zeros({2, 3}))));
-  CHECK_ERROR("add: dtypes differ: f64 (3, 2) and f32 (3, 2)", a + variable(zeros({3, 2})));
+              add_matmul(a, b, zeros({4, 5})));
+  CHECK_ERROR("batched_matmul: shapes do not fit: (3, 2) x (3, 4)ᵀ",
+              batched_matmul(a, b, {.b = true}));
+  CHECK_ERROR("maxout: the last axis of (2, 3) does not divide into pairs", maxout(zeros({2, 3})));
   CHECK_ERROR("concat: there is nothing to concatenate", concat({}, 0));
-}
-
-TEST_CASE("Ops: an elementwise function of whole numbers names itself in the error") {
-  const Var n = ints({3}, {1, 2, 3});
-  CHECK_ERROR("tanh: f32 or f64 was expected: i32 (3)", tanh(n));
-  CHECK_ERROR("log: f32 or f64 was expected: i32 (3)", log(n));
-  CHECK_ERROR("softplus: f32 or f64 was expected: i32 (3)", softplus(n));
-  CHECK_ERROR("multiply: f32 or f64 was expected: i32 (3)", n * 2.0);
+  CHECK_ERROR("split: axis 0 of (3, 2) is not 1 + 4 long", split(a, {1, 4}, 0));
+  CHECK_ERROR("split: axis 0 of (3, 2) is not 4 + -1 long", split(a, {4, -1}, 0));
+  CHECK_ERROR("split: there is no axis 2 in (3, 2)", split(a, {3, 3}, 2));
+  CHECK_ERROR("log_sum_exp: there is no axis -3 in (3, 2)", log_sum_exp(a, -3));
+  CHECK_ERROR("permute: there is no axis 2 in (3, 2)", permute(a, {0, 2}));
+  CHECK_ERROR("permute: axes (1, -1) do not name each of (3, 2) once", permute(a, {1, -1}));
+  CHECK_ERROR("transpose: there is no axis 2 in (3, 2)", transpose(a, 0, 2));
+  CHECK_ERROR("window: shapes do not fit: windows (3, 2), positions (4, 2), sequence (5, 2)",
+              unwindow(a, zeros({4, 2}, DType::i32), 5));
+  for (const auto& [name, f] : {std::pair<const char*, Var (*)(const Var&)>{"tanh", tanh},
+                                {"log", log},
+                                {"softplus", softplus},
+                                {"abs", abs},
+                                {"power", [](const Var& x) { return power(x, 2); }},
+                                {"multiply", [](const Var& x) { return x * 2.0; }}})
+    CHECK_ERROR(std::string(name) + ": f32 or f64 was expected: i32 (3)", f(n));
 }
 
 TEST_CASE("Ops: softplus and sigmoid neither overflow nor lose their tails") {
@@ -194,13 +259,6 @@ TEST_CASE("Ops: split gives back what concat joins") {
   CHECK(split(Var(zeros({0, 2})), {0, 0, 0, 0}, 0).size() == 4);
 }
 
-TEST_CASE("Ops: split says what does not add up") {
-  const Var x = zeros({6, 2});
-  CHECK_ERROR("split: axis 0 of (6, 2) is not 1 + 4 long", split(x, {1, 4}, 0));
-  CHECK_ERROR("split: axis 0 of (6, 2) is not 7 + -1 long", split(x, {7, -1}, 0));
-  CHECK_ERROR("split: there is no axis 2 in (6, 2)", split(x, {3, 3}, 2));
-}
-
 TEST_CASE("Ops: products of empty batches, and with K = 0") {
   const Var none = variable(zeros({0, 2, 3})), b = variable(zeros({0, 3, 4}));
   const Gradients gradients = backward(batched_matmul(none, b), zeros({0, 2, 4}));
@@ -208,27 +266,6 @@ TEST_CASE("Ops: products of empty batches, and with K = 0") {
   CHECK(gradients[b].shape() == Shape{0, 3, 4});
   CHECK(identical(batched_matmul(Var(zeros({2, 3, 0})), Var(zeros({2, 0, 4}))).value(),
                   zeros({2, 3, 4})));
-}
-
-TEST_CASE("Ops: the later operations name themselves and the shapes in errors too") {
-  const Var a = zeros({3, 2}), b = zeros({3, 4}), d = zeros({3, 2}, DType::f64);
-  CHECK_ERROR("minimum: shapes (3, 2) and (3, 4) do not broadcast", minimum(a, b));
-  CHECK_ERROR("where: shapes (3, 2) and (3, 4) do not broadcast", where(zeros({3, 1}), a, b));
-  CHECK_ERROR("where: shapes (4) and (3, 2) do not broadcast", where(zeros({4}), a, a));
-  CHECK_ERROR("where: dtypes differ: f32 (3, 2) and f64 (3, 2)", where(zeros({3, 2}), a, d));
-  CHECK_ERROR("max: there is no axis 2 in (3, 2)", max(a, 2));
-  CHECK_ERROR("norm: there is no axis -3 in (3, 2)", norm(a, -3));
-  CHECK_ERROR("log_sum_exp: there is no axis 2 in (3, 2)", log_sum_exp(a, 2));
-  CHECK_ERROR("permute: there is no axis 2 in (3, 2)", permute(a, {0, 2}));
-  CHECK_ERROR("permute: axes (1, -1) do not name each of (3, 2) once", permute(a, {1, -1}));
-  CHECK_ERROR("permute: axes (0) do not name each of (3, 2) once", permute(a, {0}));
-  CHECK_ERROR("transpose: there is no axis 2 in (3, 2)", transpose(a, 0, 2));
-  CHECK_ERROR("batched_matmul: shapes do not fit: (3, 2) x (3, 4)ᵀ",
-              batched_matmul(a, b, {.b = true}));
-  const Var n = ints({3}, {1, 2, 3});
-  CHECK_ERROR("abs: f32 or f64 was expected: i32 (3)", abs(n));
-  CHECK_ERROR("square: f32 or f64 was expected: i32 (3)", square(n));
-  CHECK_ERROR("power: f32 or f64 was expected: i32 (3)", power(n, 2));
 }
 
 TEST_CASE("matmul: a batch is multiplied as is fastest where backward follows, and only there") {
@@ -241,15 +278,6 @@ TEST_CASE("matmul: a batch is multiplied as is fastest where backward follows, a
   const NoGrad no_grad;
   CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w)));
   CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w)));
-}
-
-TEST_CASE("layer_norm: only what is asked for gets a gradient") {
-  const Tensor x = randn({3, 4}, DType::f64), gain = randn({4}, DType::f64, 2),
-               bias = randn({4}, DType::f64, 3);
-  CHECK(gradcheck([&](const Var& v) { return layer_norm(v, gain, bias); }, x));
-  CHECK(gradcheck([&](const Var& v) { return layer_norm(x, v, bias); }, gain));
-  CHECK(gradcheck([&](const Var& v) { return layer_norm(x, gain, v); }, bias));
-  CHECK_FALSE(layer_norm(x, gain, bias).requires_gradient());
 }
 
 TEST_CASE("layer_norm: one element in a row, or none") {

@@ -148,7 +148,7 @@ TEST_CASE("forecast: any score or none; errors are one line and status 1") {
       {{{}, "usage: forecast train|evaluate|predict FILE.csv"},
        {{"forecast", csv}, "usage: "},
        {{"train", other + "x"}, "other.csvx: "},
-       {{"train", csv}, "100 rows are too few to read 720 and forecast 96"},
+       {{"train", csv}, "the 70 rows to train on are too few to read 720 and"},
        {{"train", csv, "--segment", "7"}, "--segment: it must divide"},
        {{"train", csv, "--score", "best"}, "best"},
        {{"train", csv, "--parts", "50,50"}, "--parts: three numbers were expected"},

@@ -8,13 +8,14 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "fuzz.hpp"
-#include "graph_ops.hpp"
+#include "support/op_cases.hpp"
 
 namespace {
 
@@ -55,28 +56,119 @@ bool is_wanted(const Graph& g, const Var& y) {
   return g.leaves != Leaves::smooth || largest(y.value()) < 100;  // false for NaN
 }
 
-void note(Graph& g, const char* name, const Vars& results) {
-  g.text += fmt::format(" {}", name);
-  for (const Var& y : results) g.text += to_string(y.shape());
+/// Chooses the inputs of operations from the values so far.
+class Operands {
+ public:
+  Operands(fuzz::Choices& choices, const Vars& values, DType dtype)
+      : choices_(choices), values_(values), dtype_(dtype) {}
+
+  /// Of the shapes that the operation is listed with, where each letter becomes any extent; or of
+  /// whatever shapes values have.
+  Vars of(const OpCase& op) {
+    const bool any_shapes = choices_.one_in(2);
+    Vars all;
+    Index elements = 1;
+    for (const OpInput& input : op.all) {
+      if (input.kind == OpInput::Kind::fixed && !input.differentiable()) {
+        all.push_back(input.value.dtype() == DType::i32 ? input.value : input.value.to(dtype_));
+      } else if (!input.differentiable()) {
+        all.push_back(constant(input, any_shapes, all));
+      } else {
+        Var x = any_shapes ? any() : of_shape(shape_of(input));
+        elements *= std::max<Index>(1, x.size());
+        if (elements > 10'000'000) x = all.front();  // what both broadcast to would be too large
+        const bool positive = input.kind != OpInput::Kind::normal;
+        all.push_back(positive && x.dtype() == dtype_ ? softplus(x) + 0.25 : x);
+      }
+    }
+    return all;
+  }
+
+ private:
+  const Var& any() { return values_[choices_.byte() % values_.size()]; }
+
+  Index extent(char letter) {
+    constexpr int extents[] = {1, 2, 3, 4, 5, 2, 1, 0};
+    return letters_.try_emplace(letter, extents[choices_.byte() % 8]).first->second;
+  }
+  Shape shape_of(const OpInput& input) {
+    if (input.kind == OpInput::Kind::fixed) return input.value.shape();
+    return input.shape([&](char letter) { return extent(letter); });
+  }
+
+  /// A value of this shape: its elements again and again. Sometimes one of another shape.
+  Var of_shape(const Shape& shape) {
+    const Var& x = any();
+    if (x.shape() == shape || choices_.one_in(32)) return x;
+    if (x.size() == 0) return zeros(shape, dtype_);
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(shape.size()));
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<std::int32_t>(static_cast<Index>(i) % x.size());
+    return reshape(gather(reshape(x, {-1}),
+                          Tensor::of(Shape{std::ssize(ids)}, std::span<const std::int32_t>(ids))),
+                   shape);
+  }
+
+  /// A mask of ones and zeros, or numbers below an extent, sometimes with one beyond.
+  Tensor constant(const OpInput& input, bool any_shapes, const Vars& before) {
+    const Shape shape = any_shapes && choices_.one_in(2) ? any().shape() : shape_of(input);
+    std::vector<double> values(static_cast<std::size_t>(shape.size()));
+    const unsigned pattern = choices_.byte() | 0x100u;
+    if (input.kind == OpInput::Kind::mask) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = pattern >> i % 9 & 1;
+      return Tensor::of(shape, std::span<const double>(values))
+          .to(choices_.one_in(64) ? DType::f32 : dtype_);
+    }
+    const int step = choices_.byte();
+    const Index below =
+        any_shapes && before[0].rank() > 0
+            ? before[0].dim(0)
+            : OpInput::extent(input.below, [&](char letter) { return extent(letter); });
+    const Index range = std::max<Index>(1, below) + choices_.one_in(32);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>((pattern + static_cast<Index>(i) * step) % range);
+    return Tensor::of(shape, std::span<const double>(values)).to(DType::i32);
+  }
+
+  fuzz::Choices& choices_;
+  const Vars& values_;
+  DType dtype_;
+  std::map<char, Index> letters_ = {};
+};
+
+using Group = std::vector<OpCase>;
+
+/// The list of operations by group, so that many forms of one do not outweigh the others.
+const std::vector<Group>& groups() {
+  static const auto all = [] {
+    std::vector<Group> groups;
+    for (const OpCase& op : op_cases()) {
+      if (groups.empty() || groups.back()[0].group != op.group) groups.emplace_back();
+      groups.back().push_back(op);
+    }
+    return groups;
+  }();
+  return all;
 }
 
-/// Adds the results of one operation.
+/// Adds the result of one operation.
 void run_operation(Graph& g, fuzz::Choices& choices, Run& run, bool first, std::size_t& result) {
-  const auto& all = fuzz::operations();
-  const fuzz::Operation& operation = all[choices.byte() % all.size()];
-  fuzz::Operands operands(choices, run.values, g.dtype);
-  const auto results = fuzz::accepted([&] { return operation.run(operands); });
-  if (first) note(g, operation.name, results.value_or(Vars()));
-  for (const Var& y : results.value_or(Vars())) {
-    expect(y.defined() && y.size() == y.shape().size(), "a result of another size");
-    if (first) g.kept.push_back(is_wanted(g, y));
-    expect(result < g.kept.size(), "whether an operation refuses depends on the values");
-    if (!g.kept[result++]) continue;
-    run.values.push_back(y);
-    if (!run.probed || y.dtype() != g.dtype) continue;
-    run.variables.push_back(variable(zeros(y.shape(), g.dtype)));
-    run.values.back() = y + run.variables.back();
-  }
+  const Group& group = groups()[choices.byte() % groups().size()];
+  const OpCase& operation = group[choices.byte() % group.size()];
+  const auto y = fuzz::accepted(
+      [&] { return operation.f(Operands(choices, run.values, g.dtype).of(operation)); });
+  if (first)
+    g.text +=
+        fmt::format(" {}: {}{}", operation.group, operation.name, y ? to_string(y->shape()) : "");
+  if (!y) return;
+  expect(y->defined() && y->size() == y->shape().size(), "a result of another size");
+  if (first) g.kept.push_back(is_wanted(g, *y));
+  expect(result < g.kept.size(), "whether an operation refuses depends on the values");
+  if (!g.kept[result++]) return;
+  run.values.push_back(*y);
+  if (!run.probed || y->dtype() != g.dtype) return;
+  run.variables.push_back(variable(zeros(y->shape(), g.dtype)));
+  run.values.back() = *y + run.variables.back();
 }
 
 Run run(Graph& g, const Tensors& leaves, bool first = false, bool probed = false) {
@@ -308,7 +400,7 @@ void check(fuzz::Choices& choices) {
 }  // namespace
 
 void fuzz_one(std::string_view input) {
-  static const bool once = (set_threads(1), true);
+  static const bool once = (set_threads(1), !groups().empty());  // they hold memory
   static_cast<void>(once);
   const std::size_t before = buffer_statistics().in_use;
   fuzz::Choices choices(input);

@@ -273,18 +273,6 @@ def gru_step(p, name=""):
     return step
 
 
-def gru_reset_before_step(p):
-    """Reset before: r multiplies what goes into W_hn."""
-    def step(x, state):
-        h, = state
-        W_hr, W_hz, W_hn = p["W_h"].chunk(3, 1)
-        x_r, x_z, x_n = (x @ p["W_x"] + p["b"]).chunk(3, 1)
-        r, z = torch.sigmoid(x_r + h @ W_hr), torch.sigmoid(x_z + h @ W_hz)
-        n = torch.tanh(x_n + (r * h) @ W_hn)
-        return ((1 - z) * n + z * h,)
-    return step
-
-
 T, B, D, H = 5, 3, 7, 2
 LENGTHS = [5, 3, 1]
 
@@ -300,68 +288,6 @@ def gru_parameters(rng, inputs, hidden, name=""):
             name + "W_h": rng.normal(hidden, 3 * hidden, scale=0.8),
             name + "b": rng.normal(3 * hidden, scale=0.5),
             name + "b_hn": rng.normal(hidden, scale=0.5)}
-
-
-def make_lstm(reverse):
-    case = Case("lstm_reverse" if reverse else "lstm")
-    rng = Random(101)  # both directions have the same inputs
-    mask = mask_of(LENGTHS, T)
-    variables = {"x": rng.normal(T, B, D), **lstm_parameters(rng, D, H),
-                 "h0": rng.normal(B, H), "c0": rng.normal(B, H)}
-
-    def by_module(p):
-        x = reverse_sentences(p["x"], p["mask"]) if reverse else p["x"]
-        h, (h_last, c_last) = run_module(nn.LSTM, x, p["mask"], torch_weights(p, ""),
-                                         (p["h0"][None], p["c0"][None]))
-        h = reverse_sentences(h, p["mask"]) if reverse else h
-        return {"h": h, "h_last": h_last[0], "c_last": c_last[0]}
-
-    def written_out(p):
-        h, (h_last, c_last) = over_time(lstm_step(p), p["x"], p["mask"],
-                                        (p["h0"], p["c0"]), reverse)
-        return {"h": h, "h_last": h_last, "c_last": c_last}
-
-    evaluate(case, rng, by_module, variables, {"mask": mask}, padded={"h": mask},
-             same_as=written_out)
-    case.write()
-
-
-def make_gru(reverse):
-    case = Case("gru_reverse" if reverse else "gru")
-    rng = Random(102)
-    mask = mask_of(LENGTHS, T)
-    variables = {"x": rng.normal(T, B, D), **gru_parameters(rng, D, H),
-                 "h0": rng.normal(B, H)}
-
-    def by_module(p):
-        x = reverse_sentences(p["x"], p["mask"]) if reverse else p["x"]
-        h, h_last = run_module(nn.GRU, x, p["mask"], torch_weights(p, ""), p["h0"][None])
-        h = reverse_sentences(h, p["mask"]) if reverse else h
-        return {"h": h, "h_last": h_last[0]}
-
-    def written_out(p):
-        h, (h_last,) = over_time(gru_step(p), p["x"], p["mask"], (p["h0"],), reverse)
-        return {"h": h, "h_last": h_last}
-
-    evaluate(case, rng, by_module, variables, {"mask": mask}, padded={"h": mask},
-             same_as=written_out)
-    case.write()
-
-
-def make_gru_reset_before():
-    case = Case("gru_reset_before")
-    rng = Random(103)
-    mask = mask_of(LENGTHS, T)
-    variables = {"x": rng.normal(T, B, D), **gru_parameters(rng, D, H),
-                 "h0": rng.normal(B, H)}
-    del variables["b_hn"]  # this form has no such bias
-
-    def written_out(p):
-        h, (h_last,) = over_time(gru_reset_before_step(p), p["x"], p["mask"], (p["h0"],))
-        return {"h": h, "h_last": h_last}
-
-    evaluate(case, rng, written_out, variables, {"mask": mask}, padded={"h": mask})
-    case.write()
 
 
 def make_bidirectional_lstm():
@@ -479,108 +405,11 @@ def attention_energies(p, query, memory):
     return torch.tanh((query @ p["W_a"])[None] + memory @ p["U_a"]) @ p["v_a"]
 
 
-def make_additive_attention():
-    case = Case("additive_attention")
-    rng = Random(106)
-    S, B, Q, D, A = 5, 3, 4, 6, 7
-    variables = {"query": rng.normal(B, Q), "memory": rng.normal(S, B, D),
-                 "W_a": rng.normal(Q, A, scale=0.5), "U_a": rng.normal(D, A, scale=0.5),
-                 "v_a": rng.normal(A)}
-    constants = {"mask": mask_of([3, 5, 1], S)}
-
-    def attention(p):
-        e = attention_energies(p, p["query"], p["memory"])
-        weights = masked_softmax(e, p["mask"])
-        context = (weights[:, :, None] * p["memory"]).sum(0)
-        return {"e": e * p["mask"], "weights": weights, "context": context}
-
-    def one_sentence_at_a_time(p):
-        """No mask at all: each sentence is cut to its length."""
-        e, weights, context = [], [], []
-        for b in range(B):
-            length = int(p["mask"][:, b].sum())
-            memory = p["memory"][:length, b]
-            energy = torch.tanh(p["query"][b] @ p["W_a"] + memory @ p["U_a"]) @ p["v_a"]
-            weight = torch.softmax(energy, 0)
-            e.append(F.pad(energy, (0, S - length)))
-            weights.append(F.pad(weight, (0, S - length)))
-            context.append(weight @ memory)
-        return {"e": torch.stack(e, 1), "weights": torch.stack(weights, 1),
-                "context": torch.stack(context)}
-
-    evaluate(case, rng, attention, variables, constants, no_cotangent=("e",),
-             same_as=one_sentence_at_a_time)
-    case.write()
-
-
-SMOOTHING = 0.1
-
-
 def token_losses(logits, targets, mask):
     """-log softmax(logits)[target] (T,B), zero at padding."""
     losses = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1),
                              reduction="none")
     return losses.reshape(mask.shape) * mask
-
-
-def make_cross_entropy():
-    case = Case("cross_entropy")
-    rng = Random(107)
-    T, B, V = 4, 3, 6
-    constants = {"targets": rng.integers(T, B, low=0, high=V), "mask": mask_of([4, 2, 1], T)}
-    logits = rng.normal(T, B, V, scale=2.0)
-
-    # Large logits: most rows spread over the whole of +-1000; in some the target is far
-    # below the largest; in two all are within a few units of 1000 or of -1000.
-    large = rng.uniform(T, B, V, low=-1000, high=1000)
-    large[0, 0, 0], large[0, 0, V - 1] = 1000, -1000
-    large[1, 0] = 1000 - rng.uniform(V, low=0, high=3)
-    large[2, 0] = -1000 + rng.uniform(V, low=0, high=3)
-    large[0, 1, constants["targets"][0, 1]] = large[0, 1].max() + 1  # the target wins
-    large[1, 1, constants["targets"][1, 1]] = -1000  # the target loses
-
-    def mean(p):
-        words = p["mask"] == 1
-        return {"loss": F.cross_entropy(p["logits"][words], p["targets"][words])}
-
-    def mean_of_tokens(p):
-        return {"loss": token_losses(p["logits"], p["targets"], p["mask"]).sum()
-                / p["mask"].sum()}
-
-    def total(p):
-        words = p["mask"] == 1
-        return {"loss": F.cross_entropy(p["logits"][words], p["targets"][words],
-                                        reduction="sum")}
-
-    def total_of_tokens(p):
-        return {"loss": token_losses(p["logits"], p["targets"], p["mask"]).sum()}
-
-    def smoothed(reduction):
-        def loss(p):
-            words = p["mask"] == 1
-            return {"loss": F.cross_entropy(p["logits"][words], p["targets"][words],
-                                            reduction=reduction, label_smoothing=SMOOTHING)}
-        return loss
-
-    def smoothed_tokens(scale):
-        def loss(p):
-            even = -torch.log_softmax(p["logits"], -1).mean(-1) * p["mask"]
-            target = token_losses(p["logits"], p["targets"], p["mask"])
-            return {"loss": ((1 - SMOOTHING) * target + SMOOTHING * even).sum() * scale}
-        return loss
-
-    for prefix, values in (("", logits), ("large_", large)):
-        for name, function, same in (("mean/", mean, mean_of_tokens),
-                                     ("sum/", total, total_of_tokens)):
-            evaluate(case, rng, function, {"logits": values}, constants,
-                     prefix=prefix + name, same_as=same)
-            case.add(prefix + name + "token_loss", token_losses(values, **constants))
-    for name, scale in (("mean", 1 / constants["mask"].sum()), ("sum", 1)):
-        prefix = f"smoothed_{name}/"
-        evaluate(case, rng, smoothed(name), {"logits": logits}, constants, prefix=prefix,
-                 same_as=smoothed_tokens(scale))
-        case.add(prefix + "smoothing", SMOOTHING)
-    case.write()
 
 
 def make_adam():
@@ -714,132 +543,29 @@ def make_sgd():
 # ----------------------------------------------------------------------------------
 
 
+# ----------------------------------------------------------------------------------
+# A whole model
+# ----------------------------------------------------------------------------------
+
+
 def maxout(x):
     """max(first half, second half) of the last axis, elementwise"""
     first, second = x.chunk(2, -1)
     return torch.maximum(first, second)
 
 
-def make_ops():
-    case = Case("ops")
-    rng = Random(109)
-
-    def one(name, function, variables, constants=None, same_as=None):
-        evaluate(case, rng, lambda p: {"y": function(p)}, variables, constants,
-                 prefix=name + "/", same_as=same_as and (lambda p: {"y": same_as(p)}))
-
-    x = rng.normal(2, 3, 4, scale=2.0)
-    for axis in range(3):
-        one(f"softmax_axis{axis}", lambda p: torch.softmax(p["x"], axis), {"x": x},
-            same_as=lambda p: p["x"].exp() / p["x"].exp().sum(axis, keepdim=True))
-    for axis in range(3):
-        one(f"log_softmax_axis{axis}", lambda p: torch.log_softmax(p["x"], axis), {"x": x},
-            same_as=lambda p: p["x"] - p["x"].exp().sum(axis, keepdim=True).log())
-
-    # What stands at padding is far larger than what stands on words.
-    scores, mask = rng.normal(5, 3, scale=2.0), mask_of([3, 5, 1], 5)
-    scores[4, 0], scores[1, 2] = 1000.0, -1000.0
-    one("masked_softmax", lambda p: masked_softmax(p["x"], p["mask"]), {"x": scores},
-        {"mask": mask})
-
-    wide = rng.normal(4, 5, scale=3.0)
-    wide[0] = torch.tensor([-100.0, -30.0, 0.0, 30.0, 100.0])
-    # Not F.softplus, which from x = 20 on puts out x itself.
-    one("softplus", lambda p: torch.logaddexp(p["x"], torch.zeros_like(p["x"])), {"x": wide},
-        same_as=lambda p: -F.logsigmoid(-p["x"]))
-    one("sigmoid", lambda p: torch.sigmoid(p["x"]), {"x": wide})
-    one("tanh", lambda p: torch.tanh(p["x"]), {"x": wide})
-
-    for axis in range(3):
-        one(f"sum_axis{axis}", lambda p: p["x"].sum(axis), {"x": x})
-        one(f"mean_axis{axis}", lambda p: p["x"].mean(axis), {"x": x})
-    one("sum_all", lambda p: p["x"].sum(), {"x": x})
-    one("mean_all", lambda p: p["x"].mean(), {"x": x})
-
-    one("maxout", lambda p: maxout(p["x"]), {"x": rng.normal(2, 3, 8)},
-        same_as=lambda p: torch.stack(p["x"].chunk(2, -1)).max(0).values)
-
-    # Word 3 is never looked up, word 1 four times.
-    ids = torch.tensor([[1, 4, 1], [0, 1, 5], [2, 2, 4], [1, 5, 0], [5, 4, 4]])
-    one("embedding", lambda p: F.embedding(p["ids"], p["table"]),
-        {"table": rng.normal(6, 4)}, {"ids": ids}, same_as=lambda p: p["table"][p["ids"]])
-    case.write()
-
-
-def make_ops2():
-    case = Case("ops2")
-    rng = Random(113)
-
-    def one(name, function, variables, constants=None, same_as=None):
-        evaluate(case, rng, lambda p: {"y": function(p)}, variables, constants,
-                 prefix=name + "/", same_as=same_as and (lambda p: {"y": same_as(p)}))
-
-    x = rng.normal(2, 3, 4, scale=2.0)
-    x[x.abs() < 0.125] = 0.25  # the checks by differences keep off kinks
-    one("abs", lambda p: p["x"].abs(), {"x": x})
-    one("square", lambda p: p["x"].square(), {"x": x})
-    one("power_3", lambda p: p["x"] ** 3, {"x": x})
-    one("power_minus_2", lambda p: p["x"] ** -2.0, {"x": x})
-    positive = rng.uniform(2, 3, 4, low=0.125, high=100.0)
-    one("sqrt", lambda p: p["x"].sqrt(), {"x": positive})
-    one("power_2.5", lambda p: p["x"] ** 2.5, {"x": positive})
-    for axis in range(3):
-        one(f"max_axis{axis}", lambda p: p["x"].max(axis).values, {"x": x})
-        one(f"norm_axis{axis}", lambda p: torch.linalg.vector_norm(p["x"], dim=axis), {"x": x})
-        one(f"log_sum_exp_axis{axis}", lambda p: torch.logsumexp(p["x"] * 50, axis), {"x": x})
-
-    # Broadcasting: the two differ by at least 1/8.
-    a, b = rng.normal(2, 1, 4), rng.normal(3, 1)
-    b = torch.where(((a - b).abs() < 0.125).any(0).any(1, keepdim=True), b + 0.5, b)
-    one("minimum", lambda p: torch.minimum(p["a"], p["b"]), {"a": a, "b": b})
-    one("where", lambda p: torch.where(p["mask"] != 0, p["a"], p["b"]), {"a": a, "b": b},
-        {"mask": torch.tensor([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]])})
-
-    one("permute", lambda p: p["x"].permute(2, 0, 1), {"x": x})
-    one("transpose", lambda p: p["x"].transpose(0, 2), {"x": x})
-    one("batched_matmul", lambda p: torch.bmm(p["a"], p["b"]),
-        {"a": rng.normal(3, 2, 4), "b": rng.normal(3, 4, 5)},
-        same_as=lambda p: torch.einsum("nmk,nkp->nmp", p["a"], p["b"]))
-
-    rng.normal(3, 4), rng.normal(5, 3, 4)  # not used: numbers that follow stay what they were
-    rows = rng.normal(2, 3, 5, scale=4.0)
-    gain, bias = rng.normal(5), rng.normal(5)
-    for name, epsilon in (("layer_norm", 1e-5), ("layer_norm_large_epsilon", 0.5)):
-        one(name, lambda p: F.layer_norm(p["x"], (5,), p["gain"], p["bias"], epsilon),
-            {"x": rows, "gain": gain, "bias": bias},
-            same_as=lambda p: p["gain"] * (p["x"] - p["x"].mean(-1, keepdim=True))
-            / (p["x"].var(-1, unbiased=False, keepdim=True) + epsilon).sqrt() + p["bias"])
-
-    # PyTorch has none: the paper's algorithm 1, by sorting.
-    def sparsemax(z):
-        ordered = z.sort(-1, descending=True).values
-        k = torch.arange(1, z.shape[-1] + 1)
-        size = (1 + k * ordered > ordered.cumsum(-1)).sum(-1, keepdim=True)
-        threshold = (ordered.cumsum(-1).gather(-1, size - 1) - 1) / size
-        return (z - threshold).clamp(min=0)
-    one("sparsemax", lambda p: sparsemax(p["x"]), {"x": rng.normal(4, 7)})
-    case.write()
 
 
 def main():
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    make_lstm(reverse=False)
-    make_lstm(reverse=True)
-    make_gru(reverse=False)
-    make_gru(reverse=True)
-    make_gru_reset_before()
     make_bidirectional_lstm()
     make_bidirectional_gru()
-    make_additive_attention()
-    make_cross_entropy()
     make_adam()
     make_adamw()
     make_sgd()
     make_stacked(nn.LSTM, "stacked_lstm", 143)
     make_stacked(nn.GRU, "stacked_gru", 144)
-    make_ops()
-    make_ops2()
 
 
 if __name__ == "__main__":

@@ -16,14 +16,12 @@ from torch.func import functional_call
 
 from make_golden import Case, Random, evaluate, mask_of
 
-T, S, B, D, HEADS, INNER, MEMORY, V = 4, 5, 3, 6, 2, 5, 4, 7
+T, S, B, D, HEADS, INNER, MEMORY, V = 3, 4, 2, 4, 2, 3, 2, 5
 # name, size of the memory (0: the queries are it), causal, key padding with holes
-CASES = [("self", 0, False, False), ("self causal", 0, True, False), ("self masked", 0, False, True),
-         ("cross", D, False, False), ("cross of another size, masked", MEMORY, False, True)]
+CASES = [("self causal", 0, True, False), ("cross of another size, masked", MEMORY, False, True)]
 # norm, nonlinearity, tied
-MODELS = [("after", "relu", "none"), ("after", "gelu", "target-output"), ("before", "relu", "all"),
-          ("before", "gelu", "none")]
-HOLES = torch.tensor([[1, 0, 1], [1, 1, 0], [0, 1, 1], [1, 1, 0], [0, 1, 1]], dtype=torch.float64)
+MODELS = [("after", "relu", "none"), ("before", "gelu", "all")]
+HOLES = torch.tensor([[1, 0], [1, 1], [0, 1], [1, 0]], dtype=torch.float64)
 
 
 def attention_parameters(rng, prefix="", memory=D):
@@ -161,7 +159,7 @@ def model(norm, nonlinearity, tied):
 
 
 def write_models(case, rng):
-    lengths, target_lengths = [5, 2, 3], [3, 4, 1]
+    lengths, target_lengths = [2, 4], [3, 1]
     for norm, nonlinearity, tied in MODELS:
         p = {"target.E": rng.normal(V, D, scale=0.5)}
         if tied != "all":

@@ -58,10 +58,6 @@ TEST_CASE("heatmap: shades grow with the weight") {
   CHECK(lines(terminal(map, {.colour = false}))[1] == "a   ░░▒▒▓▓██");
 }
 
-TEST_CASE("heatmap: without colour there are no escape sequences") {
-  CHECK_FALSE(contains(terminal(diagonal({"a"}, {"b"}), {.colour = false}), "\x1b"));
-}
-
 TEST_CASE("heatmap: colour is switched off again at the end of each line") {
   const Strings all = lines(terminal(diagonal({"a", "b"}, {"x", "y", "z"})));
   REQUIRE(all.size() == 3);

@@ -84,17 +84,6 @@ TEST_CASE("search: greedy takes the likeliest word, a beam of 2 the likelier sen
   CHECK(near(found.log_probability, std::log(0.40) + std::log(0.9)));
 }
 
-TEST_CASE("search: what a beam of 2 drops, a beam of 3 finds") {
-  const TableDecoder decoder([](std::int32_t, const Words& words) {
-    if (words.empty()) return Probabilities{0.001, 0.001, 0.001, 0.257, 0.4, 0.34};
-    if (words.size() > 1) return next(0.98, 0.01, 0.01);
-    return words[0] == 3 ? next(0.98, 0.01, 0.005) : next(0.5, 0.24, 0.24);
-  });
-  CHECK(best(decoder, {.beam = 2}).words == Words{4});
-  CHECK(best(decoder, {.beam = 3}).words == Words{3});
-  CHECK(near(best(decoder, {.beam = 3}).log_probability, std::log(0.257) + std::log(0.98)));
-}
-
 struct Enumerated {
   Words words;
   double log_probability, score;
@@ -253,27 +242,6 @@ TEST_CASE("search: words of probability 0 are not written") {
   REQUIRE(found.size() == 2);
   CHECK(found[0].words == Words{4});
   CHECK(found[1].words.empty());
-}
-
-TEST_CASE("search: the length penalty prefers longer sentences") {
-  // "" has probability 0.5, "4 4 4" 0.4.
-  const TableDecoder decoder([](std::int32_t, const Words& words) {
-    if (words.empty()) return next(0.5, 0.4, 0.05);
-    return words.size() < 3 ? next(1e-12, 1, 1e-12) : next(1, 1e-12, 1e-12);
-  });
-  CHECK(best(decoder, {.beam = 2}).words.empty());
-  const Hypothesis longer = best(decoder, {.beam = 2, .length_penalty = 1});
-  CHECK(longer.words == Words{4, 4, 4});
-  CHECK(std::abs(longer.score - std::log(0.4) / 4) < 1e-9);  // three words and </s>
-  CHECK(std::abs(longer.log_probability - std::log(0.4)) < 1e-9);
-}
-
-TEST_CASE("search: as many hypotheses as asked for, best first") {
-  const auto found = search(TableDecoder(random_table(4)), {4}, {.beam = 5, .best = 3})[0];
-  REQUIRE(found.size() == 3);
-  CHECK(found[0].score > found[1].score);
-  CHECK(found[1].score > found[2].score);
-  CHECK(found[0].words != found[1].words);
 }
 
 TEST_CASE("search: among equals the earlier hypothesis and the smaller word come first") {

@@ -17,7 +17,7 @@ namespace {
 using nn::Nonlinearity, nn::Norm;
 using test::difference;
 
-constexpr Index D = 6, kHeads = 2, kInner = 5, kWords = 7;
+constexpr Index D = 4, kHeads = 2, kInner = 3, kWords = 5;
 
 /// Takes all parameters from the file; afterwards `check` compares their gradients.
 void take(const nn::Parameters& params, const Golden& golden) {
@@ -35,11 +35,7 @@ TEST_CASE("MultiHeadAttention: results, weights and all gradients are PyTorch's"
     const char* name;
     Index memory;  // 0: the queries are it
     nn::Causal causal = nn::Causal::no;
-  } cases[] = {{"self", 0},
-               {"self causal", 0, nn::Causal::yes},
-               {"self masked", 0},
-               {"cross", D},
-               {"cross of another size, masked", 4}};
+  } cases[] = {{"self causal", 0, nn::Causal::yes}, {"cross of another size, masked", 2}};
   for (const auto& [name, memory, causal] : cases) {
     CAPTURE_BINDING(name);
     const Golden golden = Golden("transformer").at(std::string(name) + "/");
@@ -70,9 +66,7 @@ TEST_CASE("Transformer: logits and all gradients are PyTorch's") {
     Nonlinearity f;
     Tied tied;
   } cases[] = {{"after relu none", Norm::after, Nonlinearity::relu, Tied::none},
-               {"after gelu target-output", Norm::after, Nonlinearity::gelu, Tied::target_output},
-               {"before relu all", Norm::before, Nonlinearity::relu, Tied::all},
-               {"before gelu none", Norm::before, Nonlinearity::gelu, Tied::none}};
+               {"before gelu all", Norm::before, Nonlinearity::gelu, Tied::all}};
   for (const auto& [name, norm, f, tied] : cases) {
     CAPTURE_BINDING(name);
     const Golden golden = Golden("transformer").at(std::string(name) + "/");
@@ -89,7 +83,7 @@ TEST_CASE("Transformer: logits and all gradients are PyTorch's") {
     const Encoded source = model.encode(golden["source"], golden["source_mask"]);
     const Unrolled<Transformer> all = unroll(model, source, golden["previous"], false);
     const Var logits = model.logits(all.words, all.outputs);
-    const Tensor words = golden["target_mask"].reshape({4, 3, 1});
+    const Tensor words = golden["target_mask"].reshape({3, 2, 1});
     CHECK(difference(logits.value() * words, golden["logits"] * words) < 1e-10);
     check(params, backward(test::weighted(logits, golden["g_logits"])), golden);
   }

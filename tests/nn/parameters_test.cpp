@@ -1,11 +1,7 @@
 // Parameters by path, their initial values, and checkpoints of them.
 #include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
@@ -250,42 +246,6 @@ TEST_CASE("checkpoint: weights come back bit for bit") {
     CHECK(identical(loaded.output(loaded.encoder(x).h).value(),
                     saved.output(saved.encoder(x).h).value()));
   }
-}
-
-TEST_CASE("checkpoint: the file is readable by the format's description alone") {
-  const ScratchDirectory directory;
-  const std::filesystem::path file = directory / "model.safetensors";
-  const Model model(1);
-  Safetensors contents;
-  nn::save_parameters(model.params, contents);
-  contents.metadata["epoch"] = "3";
-  save_safetensors(file, contents);
-
-  std::ifstream in(file, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
-  std::uint64_t header_size = 0;
-  for (int i = 7; i >= 0; --i) {
-    header_size = header_size << 8 | static_cast<unsigned char>(bytes.at(static_cast<size_t>(i)));
-  }
-  const auto header = nlohmann::json::parse(bytes.substr(8, header_size));
-  CHECK(header.at("__metadata__").at("epoch") == "3");
-  CHECK(header.size() == 1 + model.params.all().size());
-  std::size_t data_size = 0;
-  for (const auto& [name, w] : model.params) {
-    CAPTURE_BINDING(name);
-    const auto& entry = header.at(name);
-    CHECK(entry.at("dtype") == "F32");
-    CHECK(entry.at("shape").get<std::vector<Index>>() ==
-          std::vector<Index>(w.shape().begin(), w.shape().end()));
-    const auto offsets = entry.at("data_offsets").get<std::vector<std::size_t>>();
-    const std::vector<float> expected = w.value().to_vector<float>();
-    REQUIRE(offsets.at(1) - offsets.at(0) == expected.size() * 4);
-    std::vector<float> read(expected.size());
-    std::memcpy(read.data(), bytes.data() + 8 + header_size + offsets[0], read.size() * 4);
-    CHECK(read == expected);
-    data_size += read.size() * 4;
-  }
-  CHECK(bytes.size() == 8 + header_size + data_size);
 }
 
 TEST_CASE(

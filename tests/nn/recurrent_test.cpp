@@ -94,57 +94,6 @@ TEST_CASE("recurrent: gradients through dropout between the layers are central d
   }
 }
 
-/// A weighted sum of all results; another weight for each.
-Var weighted(const Stack::Output& y, const Tensor& g, const Tensor& g_state) {
-  Var loss = test::weighted(y.h, g);
-  double factor = 1;
-  for (const auto& [h, c] : y.last) {
-    loss = loss + test::weighted(h, factor * g_state);
-    if (c.defined()) loss = loss + test::weighted(c, 0.5 * factor * g_state);
-    factor = -0.75 * factor;
-  }
-  return loss;
-}
-
-States of_sentence(const States& states, Index b) {
-  States one;
-  for (const auto& [h, c] : states)
-    one.push_back({slice(h, 0, b, b + 1), c.defined() ? slice(c, 0, b, b + 1) : Var()});
-  return one;
-}
-
-TEST_CASE("recurrent: a padded batch gives what its sentences give one by one") {
-  for_all([](nn::Cell cell, const nn::StackedOptions& options) {
-    for (const Direction direction : {Direction::forward, Direction::backward}) {
-      const Setting s(cell, options);
-      const Tensor words = s.mask.reshape({kSteps, kBatch, 1});
-      // What stands at padding is far from the rest; its cotangent is zero.
-      const Tensor x = s.x.value() * words + 7.5 * (1.0 - words);
-      const Tensor g = randn({kSteps, kBatch, kHidden}, DType::f64, 14) * words;
-      const Tensor g_last = randn({kBatch, kHidden}, DType::f64, 15);
-      const auto padded =
-          s.stack(x, {.mask = s.mask, .initial = s.initial, .direction = direction});
-      const Gradients gradients = backward(weighted(padded, g, g_last));
-      std::vector<Gradients> parts;
-      for (Index b = 0; b < kBatch; ++b) {
-        const Index length = kLengths[static_cast<std::size_t>(b)];
-        const auto alone = s.stack(test::sentence(x, b, length),
-                                   {.initial = of_sentence(s.initial, b), .direction = direction});
-        const Stack::Output from_batch{test::sentence(padded.h.value(), b, length),
-                                       of_sentence(padded.last, b)};
-        CHECK(difference(flat(from_batch).value(), flat(alone).value()) < 1e-12);
-        parts.push_back(
-            backward(weighted(alone, test::sentence(g, b, length), g_last.slice(b, b + 1))));
-      }
-      for (const auto& [name, w] : s.params) {
-        if (name == "x") continue;
-        CAPTURE_BINDING(name);
-        CHECK(difference(gradients[w], parts[0][w] + parts[1][w] + parts[2][w]) < 1e-12);
-      }
-    }
-  });
-}
-
 TEST_CASE("recurrent: padding does not change a bit of the last state") {
   for (const nn::Cell cell : kCells) {
     const Setting s(cell, {.layers = 1});
@@ -209,27 +158,6 @@ void check_results(const Golden& golden, const nn::Parameters& params, const Var
   for (const auto& [name, w] : params) {
     CAPTURE_BINDING(name);
     CHECK(difference(gradients[w], golden["d_" + name]) < 1e-10);
-  }
-}
-
-TEST_CASE("Recurrent: values and gradients are PyTorch's") {
-  for (const auto& [file, cell] : {std::pair{"lstm", nn::Cell::lstm},
-                                   {"lstm_reverse", nn::Cell::lstm},
-                                   {"gru", nn::Cell::gru},
-                                   {"gru_reverse", nn::Cell::gru},
-                                   {"gru_reset_before", nn::Cell::gru_reset_before}}) {
-    CAPTURE_BINDING(file);
-    const Golden golden(file);
-    nn::Parameters params(1, DType::f64);
-    const nn::Recurrent layer(params, 7, 2, {.cell = cell});
-    for (const auto& [name, w] : params) test::set(params, name, golden[name]);
-    const bool reverse = std::string_view(file).ends_with("_reverse");
-    nn::RunOptions<> options{.mask = golden["mask"],
-                             .direction = reverse ? Direction::backward : Direction::forward};
-    options.initial.h = add_golden(params, "h0", golden["h0"]);
-    if (cell == nn::Cell::lstm) options.initial.c = add_golden(params, "c0", golden["c0"]);
-    const auto [h, last] = layer(add_golden(params, "x", golden["x"]), options);
-    check_results(golden, params, h, {{"", last}});
   }
 }
 

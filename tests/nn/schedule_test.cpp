@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include <doctest/doctest.h>
 
@@ -13,15 +12,8 @@
 namespace {
 
 using namespace attune;
+using attune::infinity, attune::nan;
 using doctest::Approx;
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-TEST_CASE("ConstantRate: is the rate at every step") {
-  const nn::ConstantRate schedule{0.25};
-  for (const std::int64_t step : {0, 1, 1000}) CHECK(schedule(step) == 0.25);
-}
 
 TEST_CASE("WarmUp: rises by equal parts from the first step, and then stays") {
   const nn::WarmUp<nn::ConstantRate> schedule{.steps = 4, .next = {2}};

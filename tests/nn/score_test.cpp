@@ -72,16 +72,6 @@ TEST_CASE("scores: sizes that do not fit are named") {
               additive({.state = randn({3, 4}, DType::f64)}, {additive.keys(h), all_words}));
 }
 
-TEST_CASE("AdditiveScore: scores are PyTorch's") {
-  const Golden golden("additive_attention");
-  Parameters params(1, DType::f64);
-  const AdditiveScore score(params, 4, 6, {.attention = 7});
-  for (const auto& [name, w] : params) test::set(params, name, golden[name]);
-  const Tensor mask = golden["mask"];
-  const Var e = score({.state = golden["query"]}, {score.keys(golden["memory"]), mask});
-  CHECK(difference(e.value() * mask, golden["e"]) < 1e-12);  // the file has zeros at padding
-}
-
 TEST_CASE("AdditiveScore: keys are made once, and hold no query") {
   Parameters params(3, DType::f64);
   const AdditiveScore score(params / "attention", 4, 6, {.attention = 3});

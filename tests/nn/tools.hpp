@@ -19,8 +19,8 @@ namespace attune::test {
 using attune::difference;
 using attune::identical;
 
-inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-inline constexpr double infinity = std::numeric_limits<double>::infinity();
+using attune::infinity;
+using attune::nan;
 
 /// (steps, lengths.size()): 1 on words, 0 on the padding after them.
 inline Tensor ragged_mask(Index steps, const std::vector<Index>& lengths,

@@ -171,10 +171,6 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
       "MultiHeadAttention: keys and values (S, B, 2D) is (4, 2, 16), but B = 3 in query, in "
       "decoder.cross",
       attention(x, zeros({4, 2, 16}, DType::f64)));
-  CHECK_ERROR(
-      "MultiHeadAttention: keys and values (S, B, 2D) is (), but 3 axes were expected, in "
-      "decoder.cross",
-      attention(x, {}));
   for (const Index steps : {1, 5}) {
     for (const Weights weights : {Weights::no, Weights::yes}) {
       CHECK_ERROR(
@@ -183,8 +179,6 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
           attention(x.slice(0, steps), keys_values, ones({1, 3}, DType::f64), weights));
     }
   }
-  CHECK_ERROR("attention: dtypes differ: f64 (5, 3, 8) and f32 (4, 3, 16), in decoder.cross",
-              attention(x, zeros({4, 3, 16})));
   CHECK_ERROR("mask: (4, 3) must be 1 (takes part) or 0, but element (0, 0) is 2",
               attention(x, keys_values, ones({4, 3}, DType::f64) * 2.0));
   const TransformerLayer encoder(params / "encoder", {.size = kSize, .heads = 2, .inner = 5},
@@ -196,10 +190,6 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
       "MultiHeadAttention: keys and values (S, B, 2D) is (), but 3 axes were expected, in "
       "layer.cross",
       decoder(x, {}));
-  CHECK_ERROR(
-      "MultiHeadAttention: keys and values (S, B, 2D) is (4, 3, 12), but D = 8 in query, in "
-      "layer.cross",
-      decoder(x, {}, {zeros({4, 3, 12}, DType::f64), source_mask}));
   const Kept kept{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
   const NoGrad no_grad;
   CHECK_ERROR("attention_step: place (R, 2D) is (3, 12), but D = 8 in q, in decoder.cross",

@@ -234,10 +234,12 @@ inline Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
 
 namespace attune {
 
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+
 /// max |a - b| / max(1, |b|) over all elements; infinite where shapes or dtypes differ or one of
 /// the two is NaN.
 inline double difference(const Tensor& a, const Tensor& b) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   if (!a.defined() || !b.defined() || a.shape() != b.shape() || a.dtype() != b.dtype())
     return infinity;
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();

@@ -1,676 +1,669 @@
 // Every differentiable operation once: what to call it with, and what it should give. The value
-// tests, the gradient tests and the op benchmark run this one list, so an operation added here is
-// checked and timed.
+// tests, the gradient tests, the op benchmark, the tests of failing allocations and the fuzz target
+// of random graphs run this one list, so an operation added here is checked and timed.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numbers>
 #include <numeric>
+#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <attune/autograd/ops.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "support/naive.hpp"
+#include <attune/autograd/reference.hpp>
+
+#include "support/same_function.hpp"
 
 namespace attune {
 
+/// One input of an operation: "KIND EXTENTS". An extent is a number, a letter or a multiple of a
+/// letter, as in "T B 4H". The kind is one of
+///     none         normal numbers
+///     ~ or +       the same away from 0, or positive
+///     mask         ones and zeros, not differentiated
+///     ids<V        i32 numbers below the extent V
+/// or a tensor that stays as it is.
+struct OpInput {
+  enum class Kind { normal, away_from_zero, positive, mask, ids, fixed };
+
+  OpInput(const std::string& text) {  // NOLINT
+    const std::map<std::string, Kind> kinds{
+        {"~", Kind::away_from_zero}, {"+", Kind::positive}, {"mask", Kind::mask}};
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      if (word.starts_with("ids<")) {
+        kind = Kind::ids, below = word.substr(4);
+      } else if (const auto found = kinds.find(word); found != kinds.end()) {
+        kind = found->second;
+      } else {
+        extents.push_back(word);
+      }
+    }
+  }
+  OpInput(const char* text) : OpInput(std::string(text)) {}  // NOLINT
+  OpInput(const Tensor& x) : kind(Kind::fixed), value(x) {}  // NOLINT
+
+  bool differentiable() const { return kind <= Kind::positive; }
+
+  /// The number that a word means, where letter('T') is the extent T.
+  template <class Letter>
+  static Index extent(const std::string& word, Letter letter) {
+    if (!std::isalpha(word.back())) return std::stoll(word);
+    return letter(word.back()) * (word.size() > 1 ? std::stoll(word) : 1);
+  }
+  template <class Letter>
+  Shape shape(Letter letter) const {
+    std::vector<Index> all;
+    for (const std::string& word : extents) all.push_back(extent(word, letter));
+    return Shape(all);
+  }
+
+  /// As the tests have it.
+  Tensor draw(std::uint64_t seed) const {
+    const auto letter = [](char c) {
+      constexpr std::string_view letters = "ABCDHKMNSTUVW";  // those of one operation differ
+      constexpr Index of[] = {3, 2, 5, 4, 3, 4, 3, 5, 5, 4, 2, 6, 3};
+      return of[letters.find(c)];
+    };
+    if (kind == Kind::fixed) return value;
+    const Shape size = shape(letter);
+    if (kind == Kind::away_from_zero) return away_from_zero(size, seed);
+    if (kind == Kind::positive) return positive(size, seed);
+    const Tensor x = randn(size, DType::f64, seed);
+    if (kind == Kind::mask) return naive::map(x, [](double v) { return v > -0.5; });
+    if (kind == Kind::normal) return x;
+    const Index limit = extent(below, letter);
+    const auto id = [&](double v) { return static_cast<Index>(std::abs(v) * 1e3) % limit; };
+    return naive::map(x, id).to(DType::i32);
+  }
+
+  Kind kind = Kind::normal;
+  std::vector<std::string> extents = {};
+  std::string below = {};
+  Tensor value = {};
+};
+
 struct OpCase {
-  std::string group;
-  std::string name;
-  std::vector<Tensor> inputs;  // f64, off kinks, ten times as large too
-  std::function<Var(const std::vector<Var>&)> f;
-  std::function<Tensor(const std::vector<Tensor>&)> reference;  // by loops over elements
+  std::string group, name;
+  std::vector<OpInput> all;  // those that are not differentiated stand last
+  Function f;                // of all inputs
+  Function reference;        // loops over elements; or what f means, with the same gradients
+  double largest = 10;       // factor that f is tried with too
+  std::vector<Tensor> inputs = {}, constants = {};
+
+  /// f of the differentiable inputs; masks get their dtype.
+  Var operator()(const std::vector<Var>& x) const {
+    return constants.empty() ? f(x) : with_constants(f, x);
+  }
+  Var with_constants(const Function& of, std::vector<Var> x) const {
+    const DType dtype = x[0].dtype();
+    for (const Tensor& c : constants) x.push_back(c.dtype() == DType::i32 ? c : c.to(dtype));
+    return of(x);
+  }
 };
 
 namespace op_cases_detail {
 
 using Vars = std::vector<Var>;
-using Tensors = std::vector<Tensor>;
-using Cases = std::vector<OpCase>;
+using V = const Var&;
 
-inline Tensor normal(const Shape& shape, std::uint64_t seed) {
-  return randn(shape, DType::f64, seed);
-}
+/// A function of the inputs, v[i] or as a tensor t(i).
+#define OF(...)                                                            \
+  [=](const Vars& v) -> Var {                                              \
+    const auto t = [&v](std::size_t i) -> Tensor { return v[i].value(); }; \
+    static_cast<void>(t);                                                  \
+    return __VA_ARGS__;                                                    \
+  }
 
-/// A binary operation with every kind of broadcasting.
-inline void add_binary(Cases& cases, const std::string& name, Var (*f)(const Var&, const Var&),
-                       double (*reference)(double, double),
-                       Tensor (*second)(const Shape&, std::uint64_t) = normal) {
-  const std::pair<Shape, Shape> shapes[] = {{{3, 2, 5}, {3, 2, 5}}, {{3, 2, 5}, {5}},
-                                            {{2, 5}, {3, 2, 5}},    {{3, 1, 5}, {2, 1}},
-                                            {{}, {3, 2}},           {{2, 3}, {1, 1}}};
-  std::uint64_t seed = 400;
-  for (const auto& [a, b] : shapes) {
-    cases.push_back({"arithmetic",
-                     name + " " + to_string(a) + " " + to_string(b),
-                     {normal(a, ++seed), second(b, ++seed)},
-                     [f](const Vars& x) { return f(x[0], x[1]); },
-                     [reference](const Tensors& x) { return naive::zip(x[0], x[1], reference); }});
+struct List {
+  std::vector<OpCase> cases = {};
+  std::string group = {};
+
+  void add(const std::string& name, const std::vector<OpInput>& inputs, const Function& f,
+           const Function& reference, double largest = 10) {
+    OpCase& op = cases.emplace_back(OpCase{group, name, inputs, f, reference, largest});
+    std::uint64_t seed = cases.size() * 10;
+    for (const OpInput& input : inputs)
+      (input.differentiable() ? op.inputs : op.constants).push_back(input.draw(++seed));
+  }
+};
+
+inline void add_arithmetic(List& list) {
+  list.group = "arithmetic";
+  const struct {
+    const char *name, *kind;  // of the second input
+    Var (*f)(V, V);
+    double (*reference)(double, double);
+  } operations[] = {
+      {"add", "", [](V a, V b) { return a + b; }, [](double a, double b) { return a + b; }},
+      {"subtract", "", [](V a, V b) { return a - b; }, [](double a, double b) { return a - b; }},
+      {"multiply", "", [](V a, V b) { return a * b; }, [](double a, double b) { return a * b; }},
+      {"divide", "~ ", [](V a, V b) { return a / b; }, [](double a, double b) { return a / b; }},
+      {"maximum", "", maximum, [](double a, double b) { return a > b ? a : b; }},
+      {"minimum", "", minimum, [](double a, double b) { return a < b ? a : b; }}};
+  for (const auto& [name, kind, f, reference] : operations) {
+    for (const auto& [a, b] : {std::pair{"A B C", "A B C"},
+                               {"A B C", "C"},
+                               {"B C", "A B C"},
+                               {"A 1 C", "B 1"},
+                               {"", "A B"},
+                               {"A B C", "1 1"}}) {
+      list.add(
+          fmt::format("{} ({}) ({})", name, a, b), {a, std::string(kind) + b},
+          [f = f](const Vars& v) { return f(v[0], v[1]); },
+          [g = reference](const Vars& v) { return naive::zip(v[0].value(), v[1].value(), g); });
+    }
+  }
+  const char* masked[][3] = {{"A B C", "A B C", "A B C"},
+                             {"C", "A B C", "B 1"},
+                             {"A 1 1", "B C", ""},
+                             {"D A", "1 A", "D 1"}};
+  for (const auto& [mask, a, b] : masked) {
+    list.add(fmt::format("where ({}) ({}) ({})", mask, a, b), {a, b, fmt::format("mask {}", mask)},
+             OF(where(t(2), v[0], v[1])), OF(v[2] * v[0] + (1 - v[2]) * v[1]));
   }
 }
 
-inline void add_unary(Cases& cases, const char* group, const std::string& name, const Tensor& x,
-                      Var (*f)(const Var&), double (*reference)(double)) {
-  cases.push_back({group,
-                   name,
-                   {x},
-                   [f](const Vars& v) { return f(v[0]); },
-                   [reference](const Tensors& v) { return naive::map(v[0], reference); }});
-}
-
-/// Every second element of the mask is 1, in each kind of broadcasting of three shapes.
-inline void add_where(Cases& cases) {
-  const std::array<Shape, 3> shapes[] = {{Shape{3, 2, 5}, Shape{3, 2, 5}, Shape{3, 2, 5}},
-                                         {Shape{5}, Shape{3, 2, 5}, Shape{2, 1}},
-                                         {Shape{3, 1, 1}, Shape{2, 5}, Shape{}},
-                                         {Shape{4, 3}, Shape{1, 3}, Shape{4, 1}}};
-  for (const auto& [m, a, b] : shapes) {
-    naive::Array ones_and_zeros(m);
-    double next = 0;
-    naive::for_each_index(m, [&](const naive::At& at) { ones_and_zeros[at] = next = 1 - next; });
-    const Tensor mask = ones_and_zeros.tensor();
-    cases.push_back({"arithmetic",
-                     "where " + to_string(m) + " " + to_string(a) + " " + to_string(b),
-                     {normal(a, 431), normal(b, 432)},
-                     [mask](const Vars& x) { return where(mask, x[0], x[1]); },
-                     [mask](const Tensors& x) {
-                       const auto keep = [](double m, double v) { return m != 0 ? v : 0; };
-                       const auto drop = [](double m, double v) { return m != 0 ? 0 : v; };
-                       return naive::zip(naive::zip(mask, x[0], keep), naive::zip(mask, x[1], drop),
-                                         [](double p, double q) { return p + q; });
-                     }});
+/// Of one input, element by element.
+inline void add_functions(List& list) {
+  list.group = "functions";
+  const struct {
+    const char *name, *x;
+    Var (*f)(V);
+    double (*reference)(double);
+  } functions[] = {
+      {"x + 1.5", "A B", [](V x) { return x + 1.5; }, [](double x) { return x + 1.5; }},
+      {"x - 1.5", "A B", [](V x) { return x - 1.5; }, [](double x) { return x - 1.5; }},
+      {"x * 1.5", "A B", [](V x) { return x * 1.5; }, [](double x) { return x * 1.5; }},
+      {"x / 1.5", "A B", [](V x) { return x / 1.5; }, [](double x) { return x / 1.5; }},
+      {"1.5 + x", "A B", [](V x) { return 1.5 + x; }, [](double x) { return 1.5 + x; }},
+      {"1.5 - x", "A B", [](V x) { return 1.5 - x; }, [](double x) { return 1.5 - x; }},
+      {"1.5 * x", "A B", [](V x) { return 1.5 * x; }, [](double x) { return 1.5 * x; }},
+      {"1.5 / x", "~ A B", [](V x) { return 1.5 / x; }, [](double x) { return 1.5 / x; }},
+      {"-x", "A B", [](V x) { return -x; }, [](double x) { return -x; }},
+      {"x + x", "A B", [](V x) { return x + x; }, [](double x) { return 2 * x; }},
+      {"x * x", "A B", [](V x) { return x * x; }, [](double x) { return x * x; }},
+      {"x / x * x", "~ A B", [](V x) { return x / x * x; }, [](double x) { return x; }},
+      {"exp", "A B C", exp, [](double x) { return std::exp(x); }},
+      {"exp of a scalar", "", exp, [](double x) { return std::exp(x); }},
+      {"log", "+ A B C", log, [](double x) { return std::log(x); }},
+      {"tanh", "A B C", tanh, [](double x) { return std::tanh(x); }},
+      {"sigmoid", "A B C", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"softplus", "A B C", softplus, [](double x) { return std::log1p(std::exp(x)); }},
+      {"gelu", "A B C", gelu,
+       [](double x) {
+         return x / 2 *
+                (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+       }},
+      {"relu", "~ A B C", relu, [](double x) { return x > 0 ? x : 0; }},
+      {"abs", "~ A B C", abs, [](double x) { return x < 0 ? -x : x; }},
+      {"square", "A B C", square, [](double x) { return x * x; }},
+      {"sqrt", "+ A B C", sqrt, [](double x) { return std::sqrt(x); }},
+      {"power 3", "A B C", [](V x) { return power(x, 3); }, [](double x) { return x * x * x; }},
+      {"power 1", "A B C", [](V x) { return power(x, 1); }, [](double x) { return x; }},
+      {"power -2", "~ A B C", [](V x) { return power(x, -2); },
+       [](double x) { return 1 / (x * x); }},
+      {"power 2.5", "+ A B C", [](V x) { return power(x, 2.5); },
+       [](double x) { return std::pow(x, 2.5); }},
+  };
+  for (const auto& [name, x, f, reference] : functions) {
+    list.add(
+        name, {x}, [f = f](const Vars& v) { return f(v[0]); },
+        [g = reference](const Vars& v) { return naive::map(v[0].value(), g); });
   }
+  list.add("maxout", {"A B 2D"}, OF(maxout(v[0])),
+           OF(maximum(slice(v[0], -1, 0, 4), slice(v[0], -1, 4, 8))));
 }
 
-inline void add_arithmetic(Cases& cases) {
-  using V = const Var&;
-  add_binary(
-      cases, "add", [](V a, V b) { return a + b; }, [](double a, double b) { return a + b; });
-  add_binary(
-      cases, "subtract", [](V a, V b) { return a - b; }, [](double a, double b) { return a - b; });
-  add_binary(
-      cases, "multiply", [](V a, V b) { return a * b; }, [](double a, double b) { return a * b; });
-  add_binary(
-      cases, "divide", [](V a, V b) { return a / b; }, [](double a, double b) { return a / b; },
-      away_from_zero);
-  add_binary(cases, "maximum", maximum, [](double a, double b) { return a > b ? a : b; });
-  add_binary(cases, "minimum", minimum, [](double a, double b) { return a < b ? a : b; });
-  add_where(cases);
-
-  const char* group = "arithmetic";
-  const Tensor x = away_from_zero({3, 2}, 3);
-  add_unary(
-      cases, group, "x + 1.5", x, [](V v) { return v + 1.5; }, [](double v) { return v + 1.5; });
-  add_unary(
-      cases, group, "x - 1.5", x, [](V v) { return v - 1.5; }, [](double v) { return v - 1.5; });
-  add_unary(
-      cases, group, "x * 1.5", x, [](V v) { return v * 1.5; }, [](double v) { return v * 1.5; });
-  add_unary(
-      cases, group, "x / 1.5", x, [](V v) { return v / 1.5; }, [](double v) { return v / 1.5; });
-  add_unary(
-      cases, group, "1.5 + x", x, [](V v) { return 1.5 + v; }, [](double v) { return 1.5 + v; });
-  add_unary(
-      cases, group, "1.5 - x", x, [](V v) { return 1.5 - v; }, [](double v) { return 1.5 - v; });
-  add_unary(
-      cases, group, "1.5 * x", x, [](V v) { return 1.5 * v; }, [](double v) { return 1.5 * v; });
-  add_unary(
-      cases, group, "1.5 / x", x, [](V v) { return 1.5 / v; }, [](double v) { return 1.5 / v; });
-  add_unary(
-      cases, group, "-x", x, [](V v) { return -v; }, [](double v) { return -v; });
-  add_unary(
-      cases, group, "x + x", x, [](V v) { return v + v; }, [](double v) { return 2 * v; });
-  add_unary(
-      cases, group, "x * x", x, [](V v) { return v * v; }, [](double v) { return v * v; });
-  add_unary(
-      cases, group, "x / x * x", x, [](V v) { return v / v * v; }, [](double v) { return v; });
-}
-
-inline void add_functions(Cases& cases) {
-  const char* group = "functions";
-  const Tensor x = randn({3, 2, 5}, DType::f64, 4);
-  add_unary(cases, group, "exp", x, exp, [](double v) { return std::exp(v); });
-  add_unary(cases, group, "log", positive({3, 2, 5}, 5), log, [](double v) { return std::log(v); });
-  add_unary(cases, group, "tanh", x, tanh, [](double v) { return std::tanh(v); });
-  add_unary(cases, group, "sigmoid", x, sigmoid, [](double v) { return 1 / (1 + std::exp(-v)); });
-  add_unary(cases, group, "softplus", x, softplus,
-            [](double v) { return v > 30 ? v : std::log1p(std::exp(v)); });
-  add_unary(cases, group, "gelu", x, gelu, [](double v) {
-    return v / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
-  });
-  add_unary(cases, group, "relu", x, relu, [](double v) { return v > 0 ? v : 0; });
-  add_unary(cases, group, "exp of a scalar", randn({}, DType::f64, 6), exp,
-            [](double v) { return std::exp(v); });
-  cases.push_back({group,
-                   "maxout",
-                   {randn({3, 2, 8}, DType::f64, 7)},
-                   [](const Vars& v) { return maxout(v[0]); },
-                   [](const Tensors& v) {
-                     naive::Array y(Shape{3, 2, 4}), from(v[0]);
-                     naive::for_each_index(y.shape(), [&](const naive::At& at) {
-                       y[at] = std::max(from[at], from[{at[0], at[1], at[2] + 4}]);
-                     });
-                     return y.tensor();
-                   }});
-}
-
-inline void add_powers(Cases& cases) {
-  const char* group = "functions";
-  const Tensor x = away_from_zero({3, 2, 5}, 8), above_zero = positive({3, 2, 5}, 9);
-  add_unary(cases, group, "abs", x, abs, [](double v) { return v < 0 ? -v : v; });
-  add_unary(cases, group, "square", x, square, [](double v) { return v * v; });
-  add_unary(cases, group, "sqrt", above_zero, sqrt, [](double v) { return std::sqrt(v); });
-  add_unary(
-      cases, group, "power 3", x, [](const Var& v) { return power(v, 3); },
-      [](double v) { return v * v * v; });
-  add_unary(
-      cases, group, "power 1", x, [](const Var& v) { return power(v, 1); },
-      [](double v) { return v; });
-  add_unary(
-      cases, group, "power -2", x, [](const Var& v) { return power(v, -2); },
-      [](double v) { return 1 / (v * v); });
-  add_unary(
-      cases, group, "power 2.5", above_zero, [](const Var& v) { return power(v, 2.5); },
-      [](double v) { return v * v * std::sqrt(v); });
-}
-
-inline void add_products_with_sums(Cases& cases) {
-  const auto add = [&](const std::string& name, const Shape& y, const Shape& a) {
-    cases.push_back(
-        {"products",
-         "add_matmul " + name,
-         {randn(y, DType::f64, 23), randn(a, DType::f64, 24), randn({4, 5}, DType::f64, 25)},
-         [](const Vars& v) { return add_matmul(v[0], v[1], v[2]); },
-         [](const Tensors& v) {
-           return naive::zip(v[0], naive::matmul(v[1], v[2]), std::plus<double>());
-         }});
+inline void add_products(List& list) {
+  list.group = "products";
+  const auto matrix = [&](const char* name, const char* a, const char* b, Transpose o = {}) {
+    list.add(fmt::format("matmul {}", name), {a, b}, OF(matmul(v[0], v[1], o)),
+             OF(naive::batched_matmul(t(0), t(1), o.a, o.b)));
   };
-  add("to every row", {5}, {3, 4});
-  add("to rows of rows", {5}, {2, 3, 4});
-  add("to each of its own", {2, 3, 5}, {2, 3, 4});
-  add("to one", {5}, {4});
-}
-
-inline void add_batched_products(Cases& cases) {
-  const auto add = [&](const std::string& name, const Shape& a, const Shape& b,
-                       Transpose transpose = {}) {
-    cases.push_back({"products",
-                     "batched_matmul " + name,
-                     {randn(a, DType::f64, 27), randn(b, DType::f64, 28)},
-                     [transpose](const Vars& v) { return batched_matmul(v[0], v[1], transpose); },
-                     [transpose](const Tensors& v) {
-                       return naive::batched_matmul(v[0], v[1], transpose.a, transpose.b);
-                     }});
+  matrix("AB", "M K", "K N");
+  matrix("AᵀB", "K M", "K N", {.a = true});
+  matrix("ABᵀ", "M K", "N K", {.b = true});
+  matrix("AᵀBᵀ", "K M", "N K", {.a = true, .b = true});
+  matrix("with folded axes", "B M K", "K N");
+  matrix("with folded axes and Bᵀ", "B M K", "N K", {.b = true});
+  matrix("of a vector", "K", "K N");
+  matrix("of a vector and Bᵀ", "K", "N K", {.b = true});
+  matrix("of one row", "1 K", "K N");
+  matrix("with one column", "M K", "K 1");
+  matrix("with K = 1", "M 1", "1 N");
+  list.add("matmul of x with itself", {"K K"}, OF(matmul(v[0], v[0], {.b = true})),
+           OF(naive::batched_matmul(t(0), t(0), false, true)));
+  list.add("matmul of a weight with two inputs", {"K N", "M K", "B K"},
+           OF(concat({matmul(v[1], v[0]), matmul(v[2], v[0])}, 0)),
+           OF(matmul(concat({v[1], v[2]}, 0), v[0])));
+  const auto add_to = [&](const char* name, const char* y, const char* a) {
+    list.add(fmt::format("add_matmul {}", name), {y, a, "K N"}, OF(add_matmul(v[0], v[1], v[2])),
+             OF(naive::zip(t(0), naive::matmul(t(1), t(2)), std::plus<double>())));
   };
-  add("AB", {2, 3, 4}, {2, 4, 5});
-  add("AᵀB", {2, 4, 3}, {2, 4, 5}, {.a = true});
-  add("ABᵀ", {2, 3, 4}, {2, 5, 4}, {.b = true});
-  add("AᵀBᵀ", {2, 4, 3}, {2, 5, 4}, {.a = true, .b = true});
-  add("of one", {1, 3, 4}, {1, 4, 5});
-  add("of a row", {3, 1, 4}, {3, 4, 5});
-  add("with K = 1", {3, 2, 1}, {3, 1, 5});
-  add("with two leading axes", {2, 3, 4, 5}, {2, 3, 5, 1});
-  add("without leading axes", {3, 4}, {4, 5});
-}
-
-inline void add_products(Cases& cases) {
-  const auto add = [&](const std::string& name, const Shape& a, const Shape& b,
-                       Transpose transpose = {}) {
-    cases.push_back({"products",
-                     "matmul " + name,
-                     {randn(a, DType::f64, 21), randn(b, DType::f64, 22)},
-                     [transpose](const Vars& v) { return matmul(v[0], v[1], transpose); },
-                     [transpose](const Tensors& v) {
-                       return naive::matmul(transpose.a ? naive::transpose(v[0]) : v[0],
-                                            transpose.b ? naive::transpose(v[1]) : v[1]);
-                     }});
+  add_to("to every row", "N", "M K");
+  add_to("to rows of rows", "N", "B M K");
+  add_to("to each of its own", "B M N", "B M K");
+  add_to("to one", "N", "K");
+  const auto batched = [&](const char* name, const char* a, const char* b, Transpose o = {}) {
+    list.add(fmt::format("batched_matmul {}", name), {a, b}, OF(batched_matmul(v[0], v[1], o)),
+             OF(naive::batched_matmul(t(0), t(1), o.a, o.b)));
   };
-  add("AB", {3, 4}, {4, 5});
-  add("AᵀB", {4, 3}, {4, 5}, {.a = true});
-  add("ABᵀ", {3, 4}, {5, 4}, {.b = true});
-  add("AᵀBᵀ", {4, 3}, {5, 4}, {.a = true, .b = true});
-  add("with folded axes", {2, 3, 4}, {4, 5});
-  add("with folded axes and Bᵀ", {2, 3, 4}, {5, 4}, {.b = true});
-  add("of a vector", {4}, {4, 5});
-  add("of a vector and Bᵀ", {4}, {5, 4}, {.b = true});
-  add("of one row", {1, 4}, {4, 5});
-  add("with one column", {3, 4}, {4, 1});
-  add("with K = 1", {3, 1}, {1, 5});
-  cases.push_back({"products",
-                   "matmul of x with itself",
-                   {randn({4, 4}, DType::f64, 23)},
-                   [](const Vars& v) { return matmul(v[0], v[0], {.b = true}); },
-                   [](const Tensors& v) { return naive::matmul(v[0], naive::transpose(v[0])); }});
-  cases.push_back({"products",
-                   "matmul of a weight with two inputs",
-                   {randn({4, 5}, DType::f64, 24), randn({3, 4}, DType::f64, 25),
-                    randn({2, 4}, DType::f64, 26)},
-                   [](const Vars& v) {
-                     return concat({matmul(v[1], v[0]), matmul(v[2], v[0])}, 0);
-                   },
-                   [](const Tensors& v) {
-                     naive::Array both(Shape{5, 4}), first(v[1]), second(v[2]);
-                     naive::for_each_index(both.shape(), [&](const naive::At& at) {
-                       both[at] = at[0] < 3 ? first[at] : second[{at[0] - 3, at[1]}];
-                     });
-                     return naive::matmul(both.tensor(), v[0]);
-                   }});
+  batched("AB", "B M K", "B K N");
+  batched("AᵀB", "B K M", "B K N", {.a = true});
+  batched("ABᵀ", "B M K", "B N K", {.b = true});
+  batched("AᵀBᵀ", "B K M", "B N K", {.a = true, .b = true});
+  batched("of one", "1 M K", "1 K N");
+  batched("of a row", "B 1 K", "B K N");
+  batched("with K = 1", "B M 1", "B 1 N");
+  batched("with two leading axes", "B A D C", "B A C 1");
+  batched("without leading axes", "M K", "K N");
 }
 
-inline void add_reductions(Cases& cases) {
-  const auto add = [&](const Shape& shape, const std::vector<int>& axes,
-                       const std::vector<int>& positive_axes, KeepAxes keep) {
-    std::string name = to_string(shape) + " over";
-    for (int axis : axes) name.append(" ").append(std::to_string(axis));
-    if (axes.empty()) name += " all";
-    if (keep == KeepAxes::yes) name += ", kept";
-    double n = 1;
-    for (int axis : positive_axes) n *= static_cast<double>(shape[axis]);
-    const bool kept = keep == KeepAxes::yes;
-    cases.push_back({"reductions",
-                     "sum " + name,
-                     {randn(shape, DType::f64, 31)},
-                     [=](const Vars& v) { return sum(v[0], axes, keep); },
-                     [=](const Tensors& v) { return naive::sum(v[0], positive_axes, kept); }});
-    cases.push_back({"reductions",
-                     "mean " + name,
-                     {randn(shape, DType::f64, 32)},
-                     [=](const Vars& v) { return mean(v[0], axes, keep); },
-                     [=](const Tensors& v) {
-                       return naive::map(naive::sum(v[0], positive_axes, kept),
-                                         [n](double total) { return total / n; });
-                     }});
-  };
-  for (KeepAxes keep : {KeepAxes::no, KeepAxes::yes}) {
-    add({3, 2, 5}, {}, {0, 1, 2}, keep);
-    add({3, 2, 5}, {0}, {0}, keep);
-    add({3, 2, 5}, {1}, {1}, keep);
-    add({3, 2, 5}, {-1}, {2}, keep);
-    add({3, 2, 5}, {0, 2}, {0, 2}, keep);
-    add({3, 2, 5}, {-2, 0}, {0, 1}, keep);
-    add({3, 1, 5}, {1}, {1}, keep);
-    add({2, 3, 1, 4}, {3, 1}, {1, 3}, keep);
-  }
-  add({}, {}, {}, KeepAxes::no);
-}
-
-/// Reductions along one axis, from the front and from the end, with and without keeping it.
-inline void add_axis_reductions(Cases& cases) {
-  const auto add = [&](const std::string& name, auto f, auto reference) {
-    for (const auto& [axis, keep] :
-         {std::pair{0, KeepAxes::no}, std::pair{1, KeepAxes::yes}, std::pair{2, KeepAxes::no},
-          std::pair{-2, KeepAxes::no}, std::pair{-1, KeepAxes::yes}}) {
-      const Tensor x = randn({3, 4, 5}, DType::f64, 33);
-      const int along = axis < 0 ? axis + 3 : axis;
+inline void add_reductions(List& list) {
+  list.group = "reductions";
+  /// Over axes, which `positive` counts from the front.
+  const auto over = [&](const char* x, const std::vector<int>& axes,
+                        const std::vector<int>& positive) {
+    for (const KeepAxes keep : {KeepAxes::no, KeepAxes::yes}) {
       const bool kept = keep == KeepAxes::yes;
-      cases.push_back(
-          {"reductions",
-           name + " over " + std::to_string(axis) + (kept ? ", kept" : ""),
-           {x},
-           [f, axis = axis, keep = keep](const Vars& v) { return f(v[0], axis, keep); },
-           [=](const Tensors& v) { return naive::along_axis(v[0], along, kept, reference); }});
+      const std::string name = fmt::format("({}) over {}{}", x, axes, kept ? ", kept" : "");
+      const Function total = OF(naive::sum(t(0), positive, kept));
+      list.add("sum " + name, {x}, OF(sum(v[0], axes, keep)), total);
+      list.add(
+          "mean " + name, {x}, OF(mean(v[0], axes, keep)),
+          OF(total(v) * (static_cast<double>(total(v).size()) / static_cast<double>(v[0].size()))));
     }
   };
-  add(
-      "max", [](const Var& x, int axis, KeepAxes keep) { return max(x, axis, keep); },
-      [](const std::vector<double>& v) { return *std::ranges::max_element(v); });
-  add(
-      "norm", [](const Var& x, int axis, KeepAxes keep) { return norm(x, axis, keep); },
-      [](const std::vector<double>& v) {
-        return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0L));
-      });
-  add(
-      "log_sum_exp",
-      [](const Var& x, int axis, KeepAxes keep) { return log_sum_exp(x, axis, keep); },
-      [](const std::vector<double>& v) {
-        long double total = 0;
-        for (double e : v) total += std::exp(static_cast<long double>(e));
-        return static_cast<double>(std::log(total));
-      });
-}
+  over("A B C", {}, {0, 1, 2});
+  over("A B C", {0}, {0});
+  over("A B C", {1}, {1});
+  over("A B C", {-1}, {2});
+  over("A B C", {0, 2}, {0, 2});
+  over("A B C", {-2, 0}, {0, 1});
+  over("A 1 C", {1}, {1});
+  over("B A 1 D", {3, 1}, {1, 3});
+  over("", {}, {});
 
-inline void add_layer_norms(Cases& cases) {
-  for (const Shape& shape : {Shape{3, 2, 5}, Shape{4, 19}, Shape{6}, Shape{130, 2}}) {
-    const Index n = shape[-1];
-    cases.push_back(
-        {"normalisations",
-         "layer_norm " + to_string(shape),
-         {randn(shape, DType::f64, 44), randn({n}, DType::f64, 45), randn({n}, DType::f64, 46)},
-         [](const Vars& v) { return layer_norm(v[0], v[1], v[2], 0.25); },
-         [](const Tensors& v) { return naive::layer_norm(v[0], v[1], v[2], 0.25); }});
-  }
-}
-
-/// Small numbers, so that supports have several elements; at ten times their size, few.
-inline void add_sparsemaxes(Cases& cases) {
-  const auto add = [&](const std::string& name, const Shape& shape, int axis,
-                       const Tensor& mask = {}) {
-    const int from_start = axis < 0 ? axis + shape.rank() : axis;
-    const auto in = [mask](DType dtype) { return mask.defined() ? mask.to(dtype) : mask; };
-    cases.push_back({"normalisations",
-                     "sparsemax " + name,
-                     {naive::map(randn(shape, DType::f64, 47), [](double v) { return 0.3 * v; })},
-                     [=](const Vars& v) { return sparsemax(v[0], axis, in(v[0].dtype())); },
-                     [=](const Tensors& v) { return naive::sparsemax(v[0], from_start, mask); }});
+  using Line = const std::vector<double>&;
+  using Reduce = Var (*)(V, int, KeepAxes);
+  const auto along = [&](const char* name, Reduce f, double (*reference)(Line)) {
+    for (const auto& [axis, keep] : {std::pair{0, KeepAxes::no},
+                                     {1, KeepAxes::yes},
+                                     {2, KeepAxes::no},
+                                     {-2, KeepAxes::no},
+                                     {-1, KeepAxes::yes}}) {
+      const bool kept = keep == KeepAxes::yes;
+      const int positive = axis < 0 ? axis + 3 : axis;
+      list.add(
+          fmt::format("{} over {}{}", name, axis, kept ? ", kept" : ""), {"A D C"},
+          [f, axis = axis, keep = keep](const Vars& v) { return f(v[0], axis, keep); },
+          OF(naive::along_axis(t(0), positive, kept, reference)));
+    }
   };
-  for (int axis : {0, 1, 2, -1}) add("over axis " + std::to_string(axis), {3, 4, 5}, axis);
-  add("with a mask", {5, 3}, 0, mask_of(5, {2, 5, 4}));
-  add("with a mask shared by heads", {2, 5, 3}, 1, mask_of(5, {2, 5, 4}));
-  add("with a mask that is all 0 in a column", {5, 3}, 0, mask_of(5, {2, 0, 4}));
-}
-
-inline void add_normalisations(Cases& cases) {
-  const char* group = "normalisations";
-  for (int axis : {0, 1, 2}) {
-    const std::string over = " over axis " + std::to_string(axis);
-    cases.push_back({group,
-                     "softmax" + over,
-                     {randn({3, 4, 5}, DType::f64, 41)},
-                     [axis](const Vars& v) { return softmax(v[0], axis); },
-                     [axis](const Tensors& v) { return naive::softmax(v[0], axis); }});
-    // log y, which at these sizes does not underflow
-    cases.push_back({group,
-                     "log_softmax" + over,
-                     {randn({3, 4, 5}, DType::f64, 42)},
-                     [axis](const Vars& v) { return log_softmax(v[0], axis); },
-                     [axis](const Tensors& v) {
-                       return naive::map(naive::softmax(v[0], axis),
-                                         [](double y) { return std::log(y); });
-                     }});
-  }
-  const auto add_masked = [&](const std::string& name, const Shape& shape, int axis,
-                              const Tensor& mask) {
-    const int from_start = axis < 0 ? axis + shape.rank() : axis;
-    cases.push_back({group,
-                     "softmax " + name,
-                     {randn(shape, DType::f64, 43)},
-                     [=](const Vars& v) { return softmax(v[0], axis, mask); },
-                     [=](const Tensors& v) { return naive::softmax(v[0], from_start, mask); }});
-  };
-  add_masked("with a mask", {5, 3}, 0, mask_of(5, {2, 5, 4}));
-  add_masked("with a mask shared by heads", {2, 5, 3}, 1, mask_of(5, {2, 5, 4}));
-  add_masked("with a mask that is all 0 in a column", {5, 3}, 0, mask_of(5, {2, 0, 4}));
-  add_masked("with a mask along the last axis", {3, 4}, -1,
-             reals({3, 4}, {1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1}));
-}
-
-/// Axis i of the result is axis order[i] of the input.
-inline void add_orders_of_axes(Cases& cases) {
-  const auto add = [&](const std::string& name, const Shape& shape, const std::vector<int>& order,
-                       std::function<Var(const Var&)> f) {
-    cases.push_back({"arrangements",
-                     name,
-                     {randn(shape, DType::f64, 59)},
-                     [f](const Vars& v) { return f(v[0]); },
-                     [order](const Tensors& v) { return naive::permute(v[0], order); }});
-  };
-  for (const std::vector<int>& order :
-       {std::vector{0, 1, 2}, std::vector{0, 2, 1}, std::vector{1, 0, 2}, std::vector{1, 2, 0},
-        std::vector{2, 0, 1}, std::vector{2, 1, 0}}) {
-    std::string name = "permute";
-    for (int axis : order) name.append(" ").append(std::to_string(axis));
-    add(name, {3, 4, 5}, order, [order](const Var& x) { return permute(x, order); });
-  }
-  add("permute with negative axes", {2, 3, 1, 4}, {3, 0, 2, 1}, [](const Var& x) {
-    return permute(x, {-1, 0, -2, 1});
+  along("max", max, [](Line x) { return *std::ranges::max_element(x); });
+  along("norm", norm,
+        [](Line x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); });
+  along("log_sum_exp", log_sum_exp, [](Line x) {
+    return std::log(std::accumulate(x.begin(), x.end(), 0.0,
+                                    [](double total, double e) { return total + std::exp(e); }));
   });
-  add("transpose", {3, 4}, {1, 0}, [](const Var& x) { return transpose(x, 0, 1); });
-  add("transpose of axes 0 and -1", {3, 4, 5}, {2, 1, 0},
-      [](const Var& x) { return transpose(x, 0, -1); });
-  add("transpose of heads", {2, 3, 4, 5}, {0, 2, 1, 3},
-      [](const Var& x) { return transpose(x, 2, 1); });
 }
 
-inline void add_splits(Cases& cases) {
-  const Tensor x = randn({4, 6, 2}, DType::f64, 60);
-  for (int axis : {0, 1, -2}) {
-    const int along = axis < 0 ? axis + 3 : axis;
-    cases.push_back({"arrangements",
-                     "split of axis " + std::to_string(axis) + " in two",
-                     {x},
-                     [axis](const Vars& v) {
-                       const Index half = v[0].dim(axis) / 2;
-                       const std::vector<Var> parts = split(v[0], {half, half}, axis);
-                       return parts[0] * parts[1];
-                     },
-                     [along](const Tensors& v) {
-                       const Index half = v[0].dim(along) / 2;
-                       return naive::zip(naive::slice(v[0], along, 0, half),
-                                         naive::slice(v[0], along, half, 2 * half),
-                                         std::multiplies<double>());
-                     }});
+inline void add_normalisations(List& list) {
+  list.group = "normalisations";
+  for (const int axis : {0, 1, 2}) {
+    const std::string over = fmt::format(" over axis {}", axis);
+    list.add("softmax" + over, {"A D C"}, OF(softmax(v[0], axis)),
+             OF(reference::softmax(v[0], axis)));
+    list.add("log_softmax" + over, {"A D C"}, OF(log_softmax(v[0], axis)),
+             OF(reference::log_softmax(v[0], axis)));
+    list.add("sparsemax" + over, {"A D C"}, OF(sparsemax(0.3 * v[0], axis)),
+             OF(reference::sparsemax(0.3 * v[0], axis)), 3);
   }
-  cases.push_back({"arrangements",
-                   "split into sizes, of which one is left out",
-                   {x},
-                   [](const Vars& v) {
-                     const std::vector<Var> parts = split(v[0], {1, 3, 2}, 1);
-                     return parts[0] - parts[2];
-                   },
-                   [](const Tensors& v) {
-                     return naive::zip(naive::slice(v[0], 1, 0, 1), naive::slice(v[0], 1, 4, 6),
-                                       std::minus<double>());
-                   }});
-}
-
-/// Windows that overlap, that leave steps out, and that reach beyond both ends.
-inline void add_unfolds(Cases& cases) {
-  const auto add = [&](const Shape& shape, const UnfoldOptions& o) {
-    cases.push_back({"arrangements",
-                     "unfold " + to_string(shape) + " " + std::to_string(o.width) + " " +
-                         std::to_string(o.stride) + " " + std::to_string(o.before) + " " +
-                         std::to_string(o.after),
-                     {randn(shape, DType::f64, 61)},
-                     [o](const Vars& v) { return unfold(v[0], o); },
-                     [o](const Tensors& v) {
-                       const naive::Array x(v[0]);
-                       const Index d = v[0].dim(2), steps = v[0].dim(0);
-                       const Index windows = (steps + o.before + o.after - o.width) / o.stride + 1;
-                       naive::Array y(Shape{windows, v[0].dim(1), o.width * d});
-                       naive::for_each_index(y.shape(), [&](const naive::At& at) {
-                         const Index t = at[0] * o.stride - o.before + at[2] / d;
-                         y[at] = t < 0 || t >= steps ? 0 : x[{t, at[1], at[2] % d}];
-                       });
-                       return y.tensor();
-                     }});
+  const auto masked = [&](const std::string& name, const char* x, int axis, const OpInput& mask) {
+    const int positive = axis < 0 ? axis + 2 : axis;
+    list.add("softmax " + name, {x, mask}, OF(softmax(v[0], axis, t(1))),
+             OF(naive::softmax(t(0), positive, t(1))));
+    list.add("sparsemax " + name, {x, mask}, OF(sparsemax(0.3 * v[0], axis, t(1))),
+             OF(reference::sparsemax(0.3 * v[0], axis, t(1))), 3);
   };
-  add({7, 2, 3}, {.width = 3});
-  add({7, 2, 3}, {.width = 3, .stride = 2});
-  add({7, 2, 3}, {.width = 2, .stride = 3});
-  add({7, 2, 3}, {.width = 3, .stride = 2, .before = 2, .after = 1});
-  add({2, 3, 4}, {.width = 5, .stride = 1, .before = 2, .after = 2});
-  add({5, 3, 1}, {.width = 2, .stride = 2, .after = 1});
+  masked("with a mask", "S A", 0, "mask S A");
+  masked("with a mask shared by heads", "B S A", 1, "mask S A");
+  masked("with a mask that is all 0 in a column", "5 3", 0, mask_of(5, {2, 0, 4}));
+  masked("with a mask along the last axis", "A V", -1, "mask A V");
+  list.add("softmax with a mask, and its meaning", {"S A", "mask S A"}, OF(softmax(v[0], 1, t(1))),
+           OF(reference::softmax(v[0], 1, t(1))));
+  for (const auto& [x, n] : {std::pair{"A B C", "C"}, {"D 19", "19"}, {"6", "6"}, {"130 2", "2"}}) {
+    list.add(fmt::format("layer_norm ({})", x), {x, n, n}, OF(layer_norm(v[0], v[1], v[2], 0.25)),
+             OF(reference::layer_norm(v[0], v[1], v[2], 0.25)));
+  }
+  list.add("unit_vectors", {"A B C"}, OF(unit_vectors(v[0])),
+           OF(v[0] / norm(v[0], -1, KeepAxes::yes)));
 }
 
-/// add(name, inputs, f, reference)
-inline auto adder_of_arrangements(Cases& cases) {
-  return [&](const std::string& name, std::vector<Tensor> inputs, std::function<Var(const Vars&)> f,
-             std::function<Tensor(const Tensors&)> reference) {
-    cases.push_back({"arrangements", name, std::move(inputs), std::move(f), std::move(reference)});
+/// (ids, n): 1 at each id of the n rows of x; zeros where the id is -1.
+inline Tensor one_hot(const Tensor& ids, V x) {
+  return equal(ids.reshape(ids.shape().inserted(-1, 1)), arange(x.dim(0))).to(x.dtype());
+}
+
+/// Values of the tensor operations are tested in tests/tensor; each reference is made of others.
+inline void add_arrangements(List& list) {
+  list.group = "arrangements";
+  const auto order = [&](const char* name, const char* x, const std::vector<int>& axes,
+                         const Function& f) {
+    list.add(fmt::format("{} {}", name, axes), {x}, f, OF(naive::permute(t(0), axes)));
   };
-}
-
-inline void add_moves(Cases& cases) {
-  const auto add = adder_of_arrangements(cases);
-  const Tensor x = randn({3, 4, 5}, DType::f64, 51);
-  add(
-      "reshape", {x},
-      [](const Vars& v) {
-        return reshape(v[0], {5, 2, 6});
-      },
-      [](const Tensors& v) {
-        return Tensor::of({5, 2, 6}, std::span<const double>(v[0].to_vector<double>()));
-      });
-  add(
-      "reshape with -1", {x},
-      [](const Vars& v) {
-        return reshape(v[0], {-1, 5});
-      },
-      [](const Tensors& v) {
-        return Tensor::of({12, 5}, std::span<const double>(v[0].to_vector<double>()));
-      });
-  for (int axis : {0, 1, 2, -1}) {
-    add(
-        "slice of axis " + std::to_string(axis), {x},
-        [axis](const Vars& v) { return slice(v[0], axis, 1, 3); },
-        [axis](const Tensors& v) { return naive::slice(v[0], axis < 0 ? 2 : axis, 1, 3); });
-  }
-  add(
-      "row", {x}, [](const Vars& v) { return v[0][2]; },
-      [](const Tensors& v) { return naive::sum(naive::slice(v[0], 0, 2, 3), {0}); });
-  add(
-      "overlapping slices", {x},
-      [](const Vars& v) { return slice(v[0], 1, 0, 3) * slice(v[0], 1, 1, 4) + v[0][1][2]; },
-      [](const Tensors& v) {
-        naive::Array y(Shape{3, 3, 5}), from(v[0]);
-        naive::for_each_index(y.shape(), [&](const naive::At& at) {
-          y[at] = from[at] * from[{at[0], at[1] + 1, at[2]}] + from[{1, 2, at[2]}];
-        });
-        return y.tensor();
-      });
-  for (int axis : {0, 1, -1}) {
-    const int along = axis < 0 ? 2 : axis;
-    add(
-        "pad of axis " + std::to_string(axis), {x},
-        [axis](const Vars& v) { return pad(v[0], axis, 2, 1, 0.5); },
-        [along](const Tensors& v) {
-          const naive::Array from(v[0]);
-          naive::Array y(v[0].shape().with(along, v[0].dim(along) + 3));
-          naive::for_each_index(y.shape(), [&](const naive::At& at) {
-            naive::At source = at;
-            Index& place = source[static_cast<std::size_t>(along)];
-            place -= 2;
-            y[at] = place >= 0 && place < v[0].dim(along) ? from[source] : 0.5;
-          });
-          return y.tensor();
-        });
-  }
-}
-
-inline void add_joins(Cases& cases) {
-  const auto add = adder_of_arrangements(cases);
-  for (int axis : {0, 1, -1}) {
-    Shape a{2, 3, 4}, b = a.with(axis, 1), c = a.with(axis, 5);
-    add(
-        "concat along axis " + std::to_string(axis),
-        {randn(a, DType::f64, 52), randn(b, DType::f64, 53), randn(c, DType::f64, 54)},
-        [axis](const Vars& v) {
-          return concat({v[0], v[1], v[2], v[0]}, axis);
-        },
-        [axis](const Tensors& v) {
-          const int along = axis < 0 ? 2 : axis;
-          const Index ends[] = {v[0].dim(along), v[0].dim(along) + 1, v[0].dim(along) + 6,
-                                2 * v[0].dim(along) + 6};
-          naive::Array y(v[0].shape().with(along, ends[3]));
-          naive::for_each_index(y.shape(), [&](const naive::At& at) {
-            naive::At source = at;
-            Index& place = source[static_cast<std::size_t>(along)];
-            if (place < ends[0]) {
-              y[at] = naive::Array(v[0])[source];
-            } else if (place < ends[1]) {
-              place -= ends[0];
-              y[at] = naive::Array(v[1])[source];
-            } else if (place < ends[2]) {
-              place -= ends[1];
-              y[at] = naive::Array(v[2])[source];
-            } else {
-              place -= ends[2];
-              y[at] = naive::Array(v[0])[source];
-            }
-          });
-          return y.tensor();
-        });
-  }
-  add(
-      "stack", {randn({3, 2}, DType::f64, 55), randn({3, 2}, DType::f64, 56)},
-      [](const Vars& v) {
-        return stack({v[0], v[1], v[0]});
-      },
-      [](const Tensors& v) {
-        naive::Array y(Shape{3, 3, 2}), first(v[0]), second(v[1]);
-        naive::for_each_index(y.shape(), [&](const naive::At& at) {
-          y[at] = (at[0] == 1 ? second : first)[{at[1], at[2]}];
-        });
-        return y.tensor();
-      });
-}
-
-inline void add_cumulative_sums(Cases& cases) {
-  const auto add = adder_of_arrangements(cases);
-  const Tensor x = randn({3, 4, 5}, DType::f64, 51);
-  for (int axis : {0, 1, -1}) {
-    const int along = axis < 0 ? 2 : axis;
+  for (std::vector<int> axes{0, 1, 2}; std::ranges::next_permutation(axes).found;)
+    order("permute", "A D C", axes, OF(permute(v[0], axes)));
+  order("permute from the end", "B A 1 D", {3, 0, 2, 1}, OF(permute(v[0], {-1, 0, -2, 1})));
+  order("transpose", "A D", {1, 0}, OF(transpose(v[0], 0, 1)));
+  order("transpose from the end", "A D C", {2, 1, 0}, OF(transpose(v[0], 0, -1)));
+  order("transpose of heads", "B A D C", {0, 2, 1, 3}, OF(transpose(v[0], 2, 1)));
+  list.add("reshape", {"A D C"}, OF(reshape(v[0], {5, 2, 6})), OF(t(0).reshape({5, 2, 6})));
+  list.add("reshape with -1", {"A D C"}, OF(reshape(v[0], {-1, 5})), OF(t(0).reshape({12, 5})));
+  list.add("row", {"A D C"}, OF(v[0][2]), OF(sum(slice(v[0], 0, 2, 3), {0})));
+  list.add("overlapping slices", {"A D C"},
+           OF(slice(v[0], 1, 0, 3) * slice(v[0], 1, 1, 4) + v[0][1][2]),
+           OF(naive::zip(naive::zip(naive::slice(t(0), 1, 0, 3), naive::slice(t(0), 1, 1, 4),
+                                    std::multiplies<double>()),
+                         naive::slice(naive::slice(t(0), 0, 1, 2), 1, 2, 3), std::plus<double>())));
+  for (const int axis : {0, 1, -1}) {
+    const std::string along = fmt::format(" along axis {}", axis);
+    const int positive = axis < 0 ? 2 : axis;
+    list.add("slice" + along, {"A D C"}, OF(slice(v[0], axis, 1, 3)),
+             OF(naive::slice(t(0), positive, 1, 3)));
+    list.add("pad" + along, {"A D C"}, OF(pad(v[0], axis, 2, 1, 0.5)),
+             OF(concat({Var(full(t(0).shape().with(axis, 2), 0.5, v[0].dtype())), v[0],
+                        full(t(0).shape().with(axis, 1), 0.5, v[0].dtype())},
+                       axis)));
     for (const Direction direction : {Direction::forward, Direction::backward}) {
       const bool forward = direction == Direction::forward;
-      add(
-          std::string("cumsum ") + (forward ? "forward" : "backward") + " along axis " +
-              std::to_string(axis),
-          {x}, [=](const Vars& v) { return cumsum(v[0], axis, direction); },
-          [along, forward](const Tensors& v) {
-            const naive::Array from(v[0]);
-            naive::Array y(v[0].shape());
-            naive::for_each_index(y.shape(), [&](const naive::At& at) {
-              const auto axis_of = static_cast<std::size_t>(along);
-              const Index first = forward ? 0 : at[axis_of];
-              const Index last = forward ? at[axis_of] : v[0].dim(along) - 1;
-              naive::At source = at;
-              for (Index i = first; i <= last; ++i) {
-                source[axis_of] = i;
-                y[at] += from[source];
-              }
-            });
-            return y.tensor();
-          });
+      list.add(fmt::format("cumsum{}{}", along, forward ? "" : ", backward"), {"A D C"},
+               OF(cumsum(v[0], axis, direction)), [=](const Vars& v) {
+                 Vars sums;
+                 for (Index i = 0, n = v[0].dim(axis); i < n; ++i)
+                   sums.push_back(sum(slice(v[0], axis, forward ? 0 : i, forward ? i + 1 : n),
+                                      {axis}, KeepAxes::yes));
+                 return concat(sums, axis);
+               });
+    }
+    const auto with = [&](Index n) {
+      return fmt::format("{}", fmt::join(Shape{2, 3, 4}.with(axis, n), " "));
+    };
+    const Index n = Shape{2, 3, 4}[axis];
+    list.add("concat" + along, {with(n), with(1), with(5)},
+             OF(concat({v[0], v[1], v[2], v[0]}, axis)),
+             OF(pad(v[0], axis, 0, n + 6) + pad(v[1], axis, n, n + 5) + pad(v[2], axis, n + 1, n) +
+                pad(v[0], axis, n + 6, 0)));
+    list.add(
+        "split in two" + along, {"D 6 B"},
+        [axis](const Vars& v) {
+          const std::vector<Var> parts =
+              split(v[0], {v[0].dim(axis) / 2, v[0].dim(axis) / 2}, axis);
+          return parts[0] * parts[1];
+        },
+        [axis](const Vars& v) {
+          const Index n = v[0].dim(axis);
+          return slice(v[0], axis, 0, n / 2) * slice(v[0], axis, n / 2, n);
+        });
+  }
+  list.add("split into sizes, of which one is left out", {"D 6 B"},
+           OF(split(v[0], {1, 3, 2}, 1)[2] - split(v[0], {1, 3, 2}, 1)[0]),
+           OF(slice(v[0], 1, 4, 6) - slice(v[0], 1, 0, 1)));
+  list.add("stack", {"A B", "A B"}, OF(stack({v[0], v[1], v[0]})),
+           OF(reshape(concat({v[0], v[1], v[0]}, 0), {3, v[0].dim(0), v[0].dim(1)})));
+  list.add("gather with repeated ids", {"V C", ints({2, 2}, {4, 0, 4, 1})}, OF(gather(v[0], t(1))),
+           OF(matmul(one_hot(t(1), v[0]), v[0])));
+  list.add("gather", {"V C", "ids<V B A"}, OF(gather(v[0], t(1))),
+           OF(matmul(one_hot(t(1), v[0]), v[0])));
+  list.add("gather of matrices by one id", {"D B A", ints({}, {3})}, OF(gather(v[0], t(1))),
+           OF(v[0][3]));
+  // Windows that overlap, that leave steps out, and that reach beyond both ends.
+  const auto windows = [&](const char* x, const UnfoldOptions& o) {
+    list.add(fmt::format("unfold ({}) {} {} {} {}", x, o.width, o.stride, o.before, o.after), {x},
+             OF(unfold(v[0], o)), [o](const Vars& v) {
+               const Var padded = pad(v[0], 0, o.before, o.after);
+               Vars steps;
+               for (Index at = 0; at + o.width <= padded.dim(0); at += o.stride) {
+                 Vars window;
+                 for (Index i = 0; i < o.width; ++i) window.push_back(padded[at + i]);
+                 steps.push_back(concat(window, -1));
+               }
+               return stack(steps);
+             });
+  };
+  windows("7 B A", {.width = 3});
+  windows("7 B A", {.width = 3, .stride = 2});
+  windows("7 B A", {.width = 2, .stride = 3});
+  windows("7 B A", {.width = 3, .stride = 2, .before = 2, .after = 1});
+  windows("B A D", {.width = 5, .stride = 1, .before = 2, .after = 2});
+  windows("S A 1", {.width = 2, .stride = 2, .after = 1});
+}
+
+inline void add_attention(List& list) {
+  list.group = "attention";
+  const Function scores = OF(additive_scores(v[0], v[1], v[2]));
+  list.add("additive_scores", {"B A", "S B A", "A"}, scores,
+           OF(reference::additive_scores(v[0], v[1], v[2])), 4);
+  list.add("additive_scores of several queries", {"2 B A", "S B A", "A"}, scores,
+           OF(stack({reference::additive_scores(v[0][0], v[1], v[2]),
+                     reference::additive_scores(v[0][1], v[1], v[2])})),
+           4);
+  list.add("additive_scores with coverage", {"B A", "S B A", "A", "S B", "A"},
+           OF(additive_scores(v[0], v[1], v[2], v[3], v[4])),
+           OF(reference::additive_scores(v[0], v[1], v[2], v[3], v[4])), 4);
+  list.add("dot_scores", {"B A", "S B A"}, OF(dot_scores(v[0], v[1])), OF(sum(v[1] * v[0], {-1})));
+  list.add("dot_scores of two heads", {"B 2A", "S B 2A"}, OF(dot_scores(v[0], v[1], 2)),
+           OF(permute(sum(reshape(v[1] * v[0], {5, 2, 2, 3}), {-1}), {2, 0, 1})));
+  // The gradient of a weight of exactly 0 is 0 by definition: softmax gives none.
+  list.add("weighted_sum", {"S B", "S B A"}, OF(weighted_sum(softmax(v[0], 0), v[1])),
+           OF(reference::weighted_sum(softmax(v[0], 0), v[1])));
+  list.add("weighted_sum of two heads", {"2 S B", "S B 2A"},
+           OF(weighted_sum(softmax(v[0], 1), v[1])),
+           OF(reshape(sum(reshape(permute(softmax(v[0], 1), {1, 2, 0}), {5, 2, 2, 1}) *
+                              reshape(v[1], {5, 2, 2, 3}),
+                          {0}),
+                      {2, 6})));
+  // By products of each sentence: (B, W, S) x (B, S, A) -> (B, W, A).
+  const auto sentences_first = [](V x) { return permute(x, {1, 0, 2}); };
+  const auto windowed = [=](V x, const Tensor& at) {
+    return sentences_first(batched_matmul(sentences_first(one_hot(at, x)), sentences_first(x)));
+  };
+  const Tensor at = ints({3, 2}, {1, -1, 4, 0, -1, 2});
+  list.add("window", {"S B", at}, OF(window(v[0], t(1))),
+           OF(reshape(windowed(reshape(v[0], {5, 2, 1}), t(1)), {3, 2})));
+  list.add("window of vectors", {"S B A", at}, OF(window(v[0], t(1))), OF(windowed(v[0], t(1))));
+  list.add("window of vectors that repeat", {"S B A", "ids<S W B"}, OF(window(v[0], t(1))),
+           OF(windowed(v[0], t(1))));
+  list.add(
+      "unwindow", {"W B A", at}, OF(unwindow(v[0], t(1), 5)),
+      OF(sentences_first(batched_matmul(sentences_first(one_hot(t(1), zeros({5}, v[0].dtype()))),
+                                        sentences_first(v[0]), {.a = true}))));
+}
+
+/// Of q, kv and perhaps a mask.
+inline void add_attention_case(List& list, const std::vector<OpInput>& inputs,
+                               const FusedAttentionOptions& given) {
+  const bool masked = inputs.size() > 2;
+  const auto options = [=](const Vars& v) {
+    FusedAttentionOptions o = given;
+    if (masked) o.mask = v[2].value();
+    return o;
+  };
+  const std::string shapes = fmt::format("({}) ({})", fmt::join(inputs[0].extents, " "),
+                                         fmt::join(inputs[1].extents, " "));
+  list.add(fmt::format("attention {}, {} heads{}{}{}", shapes, given.heads,
+                       given.causal ? ", causal" : "", masked ? ", masked" : "",
+                       given.dropout > 0 ? ", dropout" : ""),
+           inputs, OF(attention(v[0], v[1], options(v))),
+           OF(reference::attention(v[0], v[1], options(v)).y), 5);
+}
+
+/// Masks have holes, and in one case a sentence without a key.
+inline void add_fused_attention(List& list) {
+  list.group = "fused attention";
+  const Random random = Random(7).ahead(3);
+  add_attention_case(list, {"1 B 6", "2 B 12"}, {.heads = 1});
+  add_attention_case(list, {"A B 6", "S B 12"}, {.heads = 3});
+  add_attention_case(list, {"S B 6", "S B 12"}, {.heads = 2, .causal = true});
+  add_attention_case(list, {"A B 6", "S B 12"}, {.heads = 2, .causal = true});
+  add_attention_case(list, {"S B 6", "2 B 12"},
+                     {.heads = 2, .causal = true});  // the first queries see no key
+  add_attention_case(list, {"T B 6", "S B 12", "mask S B"}, {.heads = 2});
+  add_attention_case(list, {"5 3 6", "5 3 12", mask_of(5, {5, 0, 3})},
+                     {.heads = 2, .causal = true});
+  add_attention_case(list, {"T B 6", "S B 12"}, {.heads = 2, .dropout = 0.4, .random = random});
+  add_attention_case(list, {"S B 6", "S B 12", "mask S B"},
+                     {.heads = 3, .causal = true, .dropout = 0.4, .random = random});
+}
+
+/// Every form of a cell, of `steps` steps and a batch of `batch`.
+inline void add_recurrences(List& list, const std::string& steps, const std::string& batch) {
+  const auto add = [&](Cell cell, Direction direction, bool states, bool masked, bool b_hn) {
+    const auto run = [=](RecurrentResult (*f)(V, V, const Recurrence&), const Vars& v) {
+      Recurrence o{.cell = cell, .direction = direction};
+      std::size_t next = 2;
+      if (states) o.h0 = v[next++];
+      if (states && cell == Cell::lstm) o.c0 = v[next++];
+      if (b_hn) o.b_hn = v[next++];
+      if (masked) o.mask = v[next].value();
+      const auto [h, c_last] = f(v[0], v[1], o);
+      return c_last.defined() ? joined({h, c_last}) : h;
+    };
+    const std::string width = fmt::format("{}H", gates_of(cell)), state = batch + " H";
+    std::vector<OpInput> inputs{fmt::format("{} {} {}", steps, batch, width), "H " + width};
+    if (states) inputs.push_back(state);
+    if (states && cell == Cell::lstm) inputs.push_back(state);
+    if (b_hn) inputs.push_back("H");
+    if (masked) inputs.push_back(fmt::format("mask {} {}", steps, batch));
+    list.add(fmt::format("{}{}{}{}{}", operation_of(cell),
+                         cell == Cell::gru_reset_before ? ", reset before" : "",
+                         direction == Direction::backward ? ", backward" : "",
+                         states ? ", initial states" : "", masked ? ", mask" : "") +
+                 (b_hn ? ", b_hn" : ""),
+             inputs, OF(run(recurrent, v)), OF(run(reference::recurrent, v)), 2);
+  };
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
+    for (const bool states : {false, true}) {
+      for (const bool masked : {false, true}) {
+        for (const Cell cell : {Cell::lstm, Cell::gru, Cell::gru_reset_before})
+          add(cell, direction, states, masked, false);
+        add(Cell::gru, direction, states, masked, true);
+      }
     }
   }
 }
 
-inline void add_gathers(Cases& cases) {
-  const auto add = adder_of_arrangements(cases);
-  const Tensor ids = ints({2, 3}, {4, 0, 4, 1, 4, 2});
+/// The loss itself, and affine_cross_entropy of every form of the map.
+inline void add_losses(List& list, bool masked, const CrossEntropyOptions& o) {
+  const std::string name =
+      fmt::format("{}{}, smoothing {}", o.reduction == Reduction::sum ? "sum" : "mean",
+                  masked ? ", masked" : "", o.smoothing);
+  const auto add = [&](const std::string& what, std::vector<OpInput> inputs, auto f,
+                       auto reference) {
+    const std::size_t targets = inputs.size();
+    inputs.push_back("ids<V A B");
+    if (masked) inputs.push_back("mask A B");
+    const auto of = [=](const auto& loss) -> Function {
+      return [=](const Vars& v) {
+        return loss(v, v[targets].value(), masked ? v.back().value() : Tensor());
+      };
+    };
+    list.add(what + name, inputs, of(f), of(reference), 3);
+  };
+  using T = const Tensor&;
   add(
-      "gather with repeated ids", {randn({6, 5}, DType::f64, 57)},
-      [ids](const Vars& v) { return gather(v[0], ids); },
-      [ids](const Tensors& v) {
-        naive::Array y(Shape{2, 3, 5}), table(v[0]), id(ids);
-        naive::for_each_index(y.shape(), [&](const naive::At& at) {
-          y[at] = table[{static_cast<Index>(id[{at[0], at[1]}]), at[2]}];
-        });
-        return y.tensor();
-      });
-  add(
-      "gather of matrices by one id", {randn({4, 2, 3}, DType::f64, 58)},
-      [](const Vars& v) { return gather(v[0], ints({}, {3})); },
-      [](const Tensors& v) { return naive::sum(naive::slice(v[0], 0, 3, 4), {0}); });
+      "cross_entropy ", {"A B V"},
+      [o](const Vars& v, T y, T mask) { return cross_entropy(v[0], y, mask, o); },
+      [o](const Vars& v, T y, T mask) { return reference::cross_entropy(v[0], y, mask, o); });
+  for (const bool transposed : {false, true}) {
+    for (const bool bias : {false, true}) {
+      std::vector<OpInput> inputs{"A B D", transposed ? "V D" : "D V"};
+      if (bias) inputs.push_back("V");
+      const auto b = [bias](const Vars& v) { return bias ? v[2] : Var(); };
+      add(
+          fmt::format("affine_cross_entropy{}{} ", transposed ? " transposed" : "",
+                      bias ? " with bias" : ""),
+          inputs,
+          [=](const Vars& v, T y, T mask) {
+            return affine_cross_entropy(v[0], {v[1], b(v), transposed}, y, mask, o);
+          },
+          [=](const Vars& v, T y, T mask) {
+            return reference::cross_entropy(add_matmul(b(v), v[0], v[1], {.b = transposed}), y,
+                                            mask, o);
+          });
+    }
+  }
 }
 
 }  // namespace op_cases_detail
 
-/// All operations of autograd/ops.hpp.
+/// All operations of autograd.
 inline std::vector<OpCase> op_cases() {
-  std::vector<OpCase> cases;
-  op_cases_detail::add_arithmetic(cases);
-  op_cases_detail::add_functions(cases);
-  op_cases_detail::add_powers(cases);
-  op_cases_detail::add_products(cases);
-  op_cases_detail::add_products_with_sums(cases);
-  op_cases_detail::add_batched_products(cases);
-  op_cases_detail::add_reductions(cases);
-  op_cases_detail::add_axis_reductions(cases);
-  op_cases_detail::add_normalisations(cases);
-  op_cases_detail::add_layer_norms(cases);
-  op_cases_detail::add_sparsemaxes(cases);
-  op_cases_detail::add_moves(cases);
-  op_cases_detail::add_joins(cases);
-  op_cases_detail::add_cumulative_sums(cases);
-  op_cases_detail::add_gathers(cases);
-  op_cases_detail::add_orders_of_axes(cases);
-  op_cases_detail::add_splits(cases);
-  op_cases_detail::add_unfolds(cases);
-  return cases;
+  op_cases_detail::List list;
+  op_cases_detail::add_arithmetic(list);
+  op_cases_detail::add_functions(list);
+  op_cases_detail::add_products(list);
+  op_cases_detail::add_reductions(list);
+  op_cases_detail::add_normalisations(list);
+  op_cases_detail::add_arrangements(list);
+  op_cases_detail::add_attention(list);
+  op_cases_detail::add_fused_attention(list);
+  list.group = "recurrences";
+  op_cases_detail::add_recurrences(list, "T", "B");
+  list.group = "losses";
+  for (const bool masked : {false, true}) {
+    for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
+      for (const double smoothing : {0.0, 0.3})
+        op_cases_detail::add_losses(list, masked, {reduction, smoothing});
+    }
+  }
+  return list.cases;
 }
+
+/// Operations of more than one block or tile: too large for central differences.
+inline std::vector<OpCase> large_op_cases() {
+  using namespace attune::op_cases_detail;
+  List list{.group = "large"};
+  for (const int axis : {0, 1, 2}) {
+    const std::string over = fmt::format(" over axis {}", axis);
+    list.add("softmax" + over, {"7 4 190"}, OF(softmax(v[0], axis)),
+             OF(reference::softmax(v[0], axis)));
+    list.add("sparsemax" + over, {"7 4 190"}, OF(sparsemax(v[0], axis)),
+             OF(reference::sparsemax(v[0], axis)));
+  }
+  list.add("layer_norm", {"150 37", "37", "37"}, OF(layer_norm(v[0], v[1], v[2])),
+           OF(reference::layer_norm(v[0], v[1], v[2])));
+  list.add("additive_scores", {"19 67", "11 19 67", "67", "11 19", "67"},
+           OF(additive_scores(v[0], v[1], v[2], v[3], v[4])),
+           OF(reference::additive_scores(v[0], v[1], v[2], v[3], v[4])));
+  list.add("additive_scores of many elements", {"2 3000", "3 2 3000", "3000"},
+           OF(additive_scores(v[0], v[1], v[2])), OF(reference::additive_scores(v[0], v[1], v[2])));
+  list.add("weighted_sum", {"+ 13 21", "13 21 67"}, OF(weighted_sum(v[0], v[1])),
+           OF(reference::weighted_sum(v[0], v[1])));
+  list.add("cross_entropy", {"2 1203", ints({2}, {1200, 511})},
+           OF(cross_entropy(v[0], t(1), {}, {.smoothing = 0.2})),
+           OF(reference::cross_entropy(v[0], t(1), {}, {.smoothing = 0.2})));
+  list.add("affine_cross_entropy",  // 36 MB of logits
+           {"1500 3", "3 3001", "3001", "ids<3001 1500", "mask 1500"},
+           OF(affine_cross_entropy(v[0], {v[1], v[2]}, t(3), t(4), {.smoothing = 0.1})),
+           OF(cross_entropy(add_matmul(v[2], v[0], v[1]), t(3), t(4), {.smoothing = 0.1})));
+  add_attention_case(list, {"3 2 6", "600 2 12"}, {.heads = 2});
+  add_attention_case(list, {"150 2 6", "550 2 12", "mask 550 2"}, {.heads = 2});
+  add_attention_case(list, {"530 3 6", "530 3 12", "mask 530 3"},
+                     {.heads = 3, .causal = true, .dropout = 0.3, .random = Random(7)});
+  add_recurrences(list, "T", "71");
+  return list.cases;
+}
+
+#undef OF
 
 }  // namespace attune

@@ -11,82 +11,8 @@
 #include "support/naive.hpp"
 
 namespace attune {
-namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// (S, B, A) of tanh(q + k)
-Tensor activations(const Tensor& q, const Tensor& k) {
-  return naive::zip(q, k, [](double x, double y) { return std::tanh(x + y); });
-}
-
-}  // namespace
-
-TEST_CASE("additive_scores_forward: batches and keys of many sizes are what the formula gives") {
-  for (const Shape& shape : {Shape{4, 3, 5}, Shape{1, 1, 1}, Shape{7, 19, 67}, Shape{3, 2, 3000}}) {
-    const Tensor k = randn(shape, DType::f64), q = randn({shape[1], shape[2]}, DType::f64, 2),
-                 v = randn({shape[2]}, DType::f64, 3);
-    const Tensor expected = naive::sum(activations(q, k) * v, {2});
-    CHECK(difference(additive_scores_forward(q, k, v), expected) <= 1e-12);
-  }
-}
-
-TEST_CASE("additive_scores_backward: dq, dv and dk are what the chain rule gives") {
-  for (const Shape& shape : {Shape{4, 3, 5}, Shape{7, 19, 67}}) {
-    const Tensor k = randn(shape, DType::f64), q = randn({shape[1], shape[2]}, DType::f64, 2),
-                 v = randn({shape[2]}, DType::f64, 3);
-    const Tensor de = randn({shape[0], shape[1]}, DType::f64, 4);
-    const Tensor t = activations(q, k), de_column = de.reshape({shape[0], shape[1], 1});
-    const Tensor g = de_column * v * (1.0 - t * t);
-    Tensor dk = randn(shape, DType::f64, 5);
-    const Tensor dk_before = dk.clone();
-    const AdditiveScoresBackward d = additive_scores_backward(q, k, v, de, dk);
-    CHECK(difference(d.dq, naive::sum(g, {0})) <= 1e-12);
-    CHECK(difference(d.dv, naive::sum(de_column * t, {0, 1})) <= 1e-12);
-    CHECK(difference(dk, dk_before + g) <= 1e-12);
-  }
-}
-
-TEST_CASE("additive_scores_backward: keys at padding, where de is 0, are not read") {
-  const Tensor q = randn({2, 3}, DType::f64), v = randn({3}, DType::f64, 2),
-               de = reals({2, 2}, {1, 2, 3, 0});
-  const Tensor clean = randn({2, 2, 3}, DType::f64, 3);
-  Tensor dirty = clean.clone();
-  Tensor padding = dirty[1][1];
-  fill(padding, nan);
-  Tensor dk_clean = zeros(clean.shape(), DType::f64), dk_dirty = dk_clean.clone();
-  const AdditiveScoresBackward expected = additive_scores_backward(q, clean, v, de, dk_clean);
-  const AdditiveScoresBackward d = additive_scores_backward(q, dirty, v, de, dk_dirty);
-  CHECK(identical(d.dq, expected.dq));
-  CHECK(identical(d.dv, expected.dv));
-  CHECK(identical(dk_dirty, dk_clean));
-}
-
-TEST_CASE("weighted_sum: forward and backward are sums over positions") {
-  for (const Shape& shape : {Shape{4, 3, 5}, Shape{11, 19, 67}}) {
-    const Tensor h = randn(shape, DType::f64), alpha = positive({shape[0], shape[1]}, 2);
-    const Tensor dc = randn({shape[1], shape[2]}, DType::f64, 3);
-    const Tensor alpha_column = alpha.reshape({shape[0], shape[1], 1});
-    CHECK(difference(weighted_sum_forward(alpha, h), naive::sum(alpha_column * h, {0})) <= 1e-13);
-    CHECK(difference(weighted_sum_backward_weights(alpha, h, dc), naive::sum(h * dc, {2})) <=
-          1e-13);
-    Tensor dh = randn(shape, DType::f64, 4);
-    const Tensor expected = dh + alpha_column * dc;
-    weighted_sum_backward_memory(alpha, dc, dh);
-    CHECK(difference(dh, expected) <= 1e-14);
-  }
-}
-
-TEST_CASE("weighted_sum: memory under a weight of 0 is not read") {
-  const Tensor alpha = reals({2, 2}, {1, 0.5, 0, 0.5});
-  const Tensor h = reals({2, 2, 1}, {3, 4, nan, 6}), dc = reals({2, 1}, {2, 10});
-  CHECK(identical(weighted_sum_forward(alpha, h), reals({2, 1}, {3, 5})));
-  CHECK(identical(weighted_sum_backward_weights(alpha, h, dc), reals({2, 2}, {6, 40, 0, 60})));
-}
 
 TEST_CASE("Attention kernels: a wrong shape is named with the letter that does not fit") {
-  CHECK_ERROR("additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q",
-              additive_scores_forward(zeros({32, 128}), zeros({7, 64, 128}), zeros({128})));
   CHECK_ERROR("weighted_sum: memory (S, B, D) is (7, 4, 5), but B = 3 in weights",
               weighted_sum_forward(zeros({7, 3}), zeros({7, 4, 5})));
   CHECK_ERROR("weighted_sum: dtypes differ: f32 (7, 3) and f64 (7, 3, 5)",

@@ -1,4 +1,3 @@
-#include <limits>
 
 #include <doctest/doctest.h>
 
@@ -11,13 +10,6 @@
 #include "support/naive.hpp"
 
 namespace attune {
-namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 /// Softmax and sparsemax, each with its definition.
 struct Kind {
   const char* name;
@@ -26,22 +18,6 @@ struct Kind {
 };
 const Kind kinds[] = {{"softmax", softmax, naive::softmax},
                       {"sparsemax", sparsemax, naive::sparsemax}};
-
-TEST_CASE("softmax, sparsemax: along every axis they are what their definitions give") {
-  for (const auto& [name, f, definition] : kinds) {
-    CAPTURE_BINDING(name);
-    for (double scale : {0.1, 1.0, 3.0, 10.0}) {
-      const Tensor x = randn({3, 40, 5}, DType::f64, 7) * scale;
-      for (int axis : {0, 1, 2}) {
-        const Tensor expected = definition(x, axis, {});
-        CHECK(difference(f(x, axis, {}), expected) <= 1e-15);
-        CHECK(difference(f(x, axis - 3, {}), expected) <= 1e-15);
-        const Tensor single = f(x.to(DType::f32), axis, {});
-        CHECK(difference(single.to(DType::f64), expected) <= 1e-6 * std::max(1.0, scale));
-      }
-    }
-  }
-}
 
 TEST_CASE("softmax, sparsemax: masked positions get exactly 0, whatever stands there") {
   const Tensor clean = randn({5, 3}, DType::f64, 9), mask = mask_of(5, {2, 5, 0});
@@ -111,16 +87,19 @@ TEST_CASE("softmax, sparsemax: an empty axis gives an empty result, what does no
   CHECK_ERROR("log_softmax: there is no axis -3 in (5, 3)", log_softmax(zeros({5, 3}), -3));
 }
 
-TEST_CASE("softmax: more columns than one block, and longer than one tile") {
-  for (const Shape& shape : {Shape{5, 150}, Shape{2, 7, 130}, Shape{3, 20000}, Shape{1000, 3}}) {
-    const Tensor x = randn(shape, DType::f64, 2);
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      const Tensor y = softmax(x, axis);
-      CHECK(difference(sum(y, {axis}), ones(shape.without(axis), DType::f64)) <= 1e-13);
-      // Ratios are e^(difference), whatever the normalisation.
-      const Tensor log_ratio =
-          log(y) - x - (log(naive::slice(y, axis, 0, 1)) - naive::slice(x, axis, 0, 1));
-      CHECK(difference(log_ratio, zeros(shape, DType::f64)) <= 1e-13);
+TEST_CASE("softmax, sparsemax: more columns than one block, and longer than one tile") {
+  for (const auto& [name, f, definition] : kinds) {
+    CAPTURE_BINDING(name);
+    for (const Shape& shape : {Shape{5, 150}, Shape{3, 20000}, Shape{1000, 3}}) {
+      const Tensor x = randn(shape, DType::f64, 8);
+      for (const int axis : {0, 1}) {
+        const Tensor y = f(x, axis, {});
+        CHECK(difference(sum(y, {axis}), ones(shape.without(axis), DType::f64)) <= 1e-12);
+        const std::vector<double> values = y.to_vector<double>();
+        CHECK(std::ranges::all_of(values, [](double v) { return v >= 0; }));
+        if (definition == naive::sparsemax && shape[axis] > 100)
+          CHECK(std::ranges::count(values, 0.0) > y.size() / 2);
+      }
     }
   }
 }
@@ -153,67 +132,9 @@ TEST_CASE("softmax: a mask broadcasts, and may have any dtype") {
   }
 }
 
-TEST_CASE("softmax_backward: it is y ⊙ (dy - Σ dy y)") {
-  const Tensor y = softmax(randn({3, 4, 150}, DType::f64, 7), 1),
-               dy = randn({3, 4, 150}, DType::f64, 8);
-  const Tensor expected = y * (dy - sum(dy * y, {1}, KeepAxes::yes));
-  CHECK(difference(softmax_backward(y, dy, 1), expected) <= 1e-14);
-}
-
-TEST_CASE("log_softmax: it is the logarithm of softmax, far out too") {
-  const Tensor x = randn({3, 4, 5}, DType::f64, 9);
-  for (int axis : {0, 1, 2}) {
-    CHECK(difference(log_softmax(x, axis), log(naive::softmax(x, axis))) <= 1e-14);
-  }
+TEST_CASE("log_softmax: it is the logarithm of softmax far out too") {
   CHECK(difference(log_softmax(reals({3}, {1000, 0, -1000}), 0), reals({3}, {0, -1000, -2000})) ==
         0);
-}
-
-TEST_CASE("cross_entropy_forward: each row's loss is minus the logarithm of its probability") {
-  const Tensor logits = randn({19, 530}, DType::f64, 11) * 2.0;
-  naive::Array targets(Shape{19});
-  for (Index n = 0; n < 19; ++n) targets[{n}] = static_cast<double>(n * 29 % 530);
-  const CrossEntropy result = cross_entropy_forward(logits, targets.tensor(DType::i32));
-  const naive::Array p(naive::softmax(logits, 1)), x(logits);
-  const naive::Array loss(result.loss), norm(result.log_sum_exp);
-  for (Index n = 0; n < 19; ++n) {
-    const auto target = static_cast<Index>(targets[{n}]);
-    CHECK(loss[{n}] == doctest::Approx(-std::log(p[{n, target}])).epsilon(1e-13));
-    CHECK(norm[{n}] == doctest::Approx(x[{n, 0}] - std::log(p[{n, 0}])).epsilon(1e-13));
-  }
-}
-
-TEST_CASE("cross_entropy_forward: smoothed, it is what the definition gives") {
-  const Tensor logits = randn({5, 530}, DType::f64, 11) * 2.0,
-               targets = ints({5}, {0, 529, 17, 2, 300});
-  const Tensor weights = reals({5}, {1, 0, 1, 0.5, 1});
-  const naive::Array p(naive::softmax(logits, 1)), target(targets), weight(weights);
-  const naive::Array loss(cross_entropy_forward(logits, targets, weights, 0.3).loss);
-  for (Index n = 0; n < 5; ++n) {
-    double expected = 0;
-    for (Index v = 0; v < 530; ++v) {
-      const double q = 0.3 / 530 + (static_cast<double>(v) == target[{n}] ? 0.7 : 0);
-      expected -= weight[{n}] * q * std::log(p[{n, v}]);
-    }
-    CHECK(loss[{n}] == doctest::Approx(expected).epsilon(1e-13));
-  }
-}
-
-TEST_CASE("cross_entropy_backward: it is the scaled difference of softmax and target") {
-  const Tensor logits = randn({4, 37}, DType::f64, 12), targets = ints({4}, {5, 0, 2, 36});
-  const Tensor mask = reals({4}, {1, 0, 1, 1});
-  const CrossEntropy forward = cross_entropy_forward(logits, targets, mask);
-  const naive::Array target(targets), used(mask);
-  for (double smoothing : {0.0, 0.3}) {
-    naive::Array expected(naive::softmax(logits, 1));
-    naive::for_each_index(logits.shape(), [&](const naive::At& at) {
-      if (static_cast<double>(at[1]) == target[{at[0]}]) expected[at] -= 1 - smoothing;
-      expected[at] = 0.5 * used[{at[0]}] * (expected[at] - smoothing / 37);
-    });
-    CHECK(difference(
-              cross_entropy_backward(logits, targets, mask, forward.log_sum_exp, 0.5, smoothing),
-              expected.tensor()) <= 1e-14);
-  }
 }
 
 TEST_CASE("cross_entropy_forward: a masked row has loss 0; a target out of range is an error") {
@@ -227,14 +148,7 @@ TEST_CASE("cross_entropy_forward: a masked row has loss 0; a target out of range
   CHECK_THROWS_AS(cross_entropy_forward(zeros({2, 5}), zeros({2})), Error);
 }
 
-TEST_CASE("log_sum_exp: along every axis, kept or not, far out too") {
-  const Tensor x = randn({3, 4, 150}, DType::f64, 13);
-  for (int axis : {0, 1, 2}) {
-    const Tensor expected = log(naive::sum(exp(x), {axis}));
-    CHECK(difference(log_sum_exp(x, axis), expected) <= 1e-14);
-    CHECK(difference(log_sum_exp(x, axis - 3, KeepAxes::yes).reshape(expected.shape()), expected) <=
-          1e-14);
-  }
+TEST_CASE("log_sum_exp: far out, infinite and not a number, wherever that stands") {
   CHECK(log_sum_exp(reals({2}, {1000, 1000}), 0).item() == 1000 + std::log(2));
   CHECK(log_sum_exp(reals({2}, {-1000, -1000}), 0).item() == -1000 + std::log(2));
   CHECK(log_sum_exp(reals({2}, {-infinity, -infinity}), 0).item() == -infinity);
@@ -252,18 +166,6 @@ TEST_CASE("log_sum_exp: along every axis, kept or not, far out too") {
     }
   }
   CHECK(identical(log_sum_exp(zeros({2, 0}, DType::f64), 1), full({2}, -infinity, DType::f64)));
-}
-
-TEST_CASE("layer_norm_forward: it is what its definition gives, in f64 and f32") {
-  for (const Shape& shape : {Shape{3, 2, 5}, Shape{130, 17}, Shape{2, 1000}, Shape{1, 16}}) {
-    const Tensor x = randn(shape, DType::f64), g = randn({shape[-1]}, DType::f64, 2),
-                 b = randn({shape[-1]}, DType::f64, 3);
-    const Tensor expected = naive::layer_norm(x, g, b, 1e-5);
-    CHECK(difference(layer_norm_forward(x, g, b, 1e-5).y, expected) <= 1e-13);
-    const Tensor single =
-        layer_norm_forward(x.to(DType::f32), g.to(DType::f32), b.to(DType::f32), 1e-5).y;
-    CHECK(difference(single.to(DType::f64), expected) <= 1e-5);
-  }
 }
 
 TEST_CASE(
@@ -307,19 +209,6 @@ TEST_CASE("layer_norm_forward: what does not fit is an error with shapes and let
               layer_norm_forward(x, three, zeros({3}, DType::f64), 1e-5));
 }
 
-TEST_CASE("sparsemax: more columns than one block, and longer than one tile") {
-  for (const Shape& shape : {Shape{5, 150}, Shape{3, 20000}, Shape{300, 3}}) {
-    const Tensor x = randn(shape, DType::f64, 8);
-    for (int axis : {0, 1}) {
-      const Tensor y = sparsemax(x, axis);
-      CHECK(difference(sum(y, {axis}), ones(shape.without(axis), DType::f64)) <= 1e-12);
-      const std::vector<double> values = y.to_vector<double>();
-      CHECK(std::ranges::all_of(values, [](double v) { return v >= 0; }));
-      if (shape[axis] > 100) CHECK(std::ranges::count(values, 0.0) > y.size() / 2);
-    }
-  }
-}
-
 TEST_CASE("sparsemax: a point of the simplex stays, ties share, a far winner takes all") {
   const Tensor point = reals({4}, {0.5, 0.25, 0, 0.25});
   CHECK(difference(sparsemax(point, 0), point) <= 1e-16);
@@ -330,12 +219,6 @@ TEST_CASE("sparsemax: a point of the simplex stays, ties share, a far winner tak
   CHECK(identical(sparsemax(reals({1}, {-7}), 0), reals({1}, {1})));
   // Far from zero differences count: 1000.25 and 1000 share as 0.25 and 0 do.
   CHECK(identical(sparsemax(reals({2}, {1000.25, 1000}), 0), reals({2}, {0.625, 0.375})));
-}
-
-TEST_CASE("sparsemax_backward: it takes the mean over the support from the support") {
-  const Tensor y = reals({4, 2}, {0.5, 1, 0.5, 0, 0, 0, 0, 0});
-  const Tensor dy = reals({4, 2}, {1, 5, 4, 6, 7, 7, 8, 8});
-  CHECK(identical(sparsemax_backward(y, dy, 0), reals({4, 2}, {-1.5, 0, 1.5, 0, 0, 0, 0, 0})));
 }
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-// The recurrences on whole sequences; their equations and gradients are checked one layer up.
+// Padding in recurrences; their equations and gradients are checked one layer up.
 
 #include <cmath>
 
@@ -49,48 +49,7 @@ Tensor row(const Tensor& state, Index b) {
   return state.defined() ? slice(state, 0, b, b + 1) : state;
 }
 
-Tensor reversed(const Tensor& x) {
-  if (!x.defined()) return x;
-  std::vector<Tensor> rows;
-  for (Index t = x.dim(0) - 1; t >= 0; --t) rows.push_back(x[t]);
-  return stack(rows);
-}
-
-double sigma(double x) { return 1 / (1 + std::exp(-x)); }
-
 }  // namespace
-
-TEST_CASE("lstm: one step of one neuron is what the equations give") {
-  const RecurrentInput in{.xw = reals({1, 1, 4}, {0.1, 0.2, 0.3, 0.4}),
-                          .w_h = reals({1, 4}, {1, 2, 3, 4}),
-                          .h0 = reals({1, 1}, {0.5}),
-                          .c0 = reals({1, 1}, {-2}),
-                          .cell = Cell::lstm};
-  const RecurrentStates out = recurrent_forward(in);
-  const double i = sigma(0.1 + 0.5), f = sigma(0.2 + 1), g = std::tanh(0.3 + 1.5),
-               o = sigma(0.4 + 2);
-  const double c = f * -2 + i * g;
-  CHECK(out.c.item() == doctest::Approx(c).epsilon(1e-15));
-  CHECK(out.h.item() == doctest::Approx(o * std::tanh(c)).epsilon(1e-15));
-  CHECK(difference(out.gates, reals({1, 1, 4}, {i, f, g, o})) <= 1e-15);
-}
-
-TEST_CASE("gru: one step of one neuron is what the equations of each form give") {
-  RecurrentInput in;
-  in.xw = reals({1, 1, 3}, {0.1, 0.2, 0.3});
-  in.w_h = reals({1, 3}, {1, 2, 3});
-  in.b_hn = reals({1}, {0.7});
-  in.h0 = reals({1, 1}, {0.5});
-  const double r = sigma(0.1 + 0.5), z = sigma(0.2 + 1);
-  const double n_after = std::tanh(0.3 + r * (1.5 + 0.7));
-  CHECK(recurrent_forward(in).h.item() ==
-        doctest::Approx((1 - z) * n_after + z * 0.5).epsilon(1e-15));
-  in.b_hn = {};
-  in.cell = Cell::gru_reset_before;
-  const double n_before = std::tanh(0.3 + r * 0.5 * 3);
-  CHECK(recurrent_forward(in).h.item() ==
-        doctest::Approx((1 - z) * n_before + z * 0.5).epsilon(1e-15));
-}
 
 TEST_CASE("recurrences: padding carries the states over, in both directions") {
   for (Cell cell : cells) {
@@ -139,49 +98,6 @@ TEST_CASE("recurrences: a padded batch is its sentences one by one to the bit") 
   }
 }
 
-TEST_CASE("recurrences: backward is forward over the reversed sequence") {
-  for (Cell cell : cells) {
-    const RecurrentInput in = input_of(cell, Direction::backward);
-    RecurrentInput turned = in;
-    turned.xw = reversed(in.xw);
-    turned.direction = Direction::forward;
-    const RecurrentStates out = recurrent_forward(in), expected = recurrent_forward(turned);
-    CHECK(same(out.h, reversed(expected.h)));
-    CHECK(same(out.c, reversed(expected.c)));
-    const Tensor dh = randn(out.h.shape(), DType::f64, 9),
-                 dc_last = randn({batch, hidden}, DType::f64, 10);
-    const RecurrentGradients d = recurrent_backward(in, out, dh, dc_last),
-                             expected_d =
-                                 recurrent_backward(turned, expected, reversed(dh), dc_last);
-    CHECK(same(d.dxw, reversed(expected_d.dxw)));
-    CHECK(same(d.dc0, expected_d.dc0));
-  }
-}
-
-TEST_CASE("recurrences: undefined states and bias are zero, an undefined mask is all ones") {
-  for (Cell cell : cells) {
-    RecurrentInput given = input_of(cell, Direction::forward, ones({steps, batch}, DType::f64));
-    for (Tensor* x : {&given.h0, &given.c0, &given.b_hn}) {
-      if (x->defined()) *x = zeros(x->shape(), DType::f64);
-    }
-    RecurrentInput left_out = given;
-    left_out.h0 = left_out.c0 = left_out.b_hn = left_out.mask = {};
-    CHECK(identical(recurrent_forward(given).h, recurrent_forward(left_out).h));
-  }
-}
-
-TEST_CASE("lstm: undefined gradients of the results are zero") {
-  const RecurrentInput in = input_of(Cell::lstm, Direction::forward);
-  const RecurrentStates out = recurrent_forward(in);
-  const Tensor dh = randn(out.h.shape(), DType::f64, 9);
-  const Tensor none_h = zeros(out.h.shape(), DType::f64),
-               none_c = zeros({batch, hidden}, DType::f64);
-  CHECK(identical(recurrent_backward(in, out, dh, {}).dxw,
-                  recurrent_backward(in, out, dh, none_c).dxw));
-  CHECK(identical(recurrent_backward(in, out, {}, none_c + 1.0).dxw,
-                  recurrent_backward(in, out, none_h, none_c + 1.0).dxw));
-}
-
 TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
   const RecurrentInput in = input_of(Cell::lstm, Direction::forward, mask());
   const RecurrentStates out = recurrent_forward(in);
@@ -192,25 +108,6 @@ TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
   CHECK(identical(dh, dh_before));
   CHECK(identical(dc, dc_before));
   CHECK(identical(in.c0, c0_before));
-}
-
-TEST_CASE("lstm: a batch row does not depend on the batch around it, in any tile") {
-  const RecurrentInput in{.xw = randn({3, 70, 4 * 5}, DType::f64),
-                          .w_h = randn({5, 4 * 5}, DType::f64, 2),
-                          .cell = Cell::lstm};
-  const Tensor h = recurrent_forward(in).h;
-  for (Index b : {0, 31, 32, 36, 69}) {
-    RecurrentInput alone = in;
-    alone.xw = slice(in.xw, 1, b, b + 1);
-    CHECK(difference(slice(h, 1, b, b + 1), recurrent_forward(alone).h) <= 1e-12);
-  }
-}
-
-TEST_CASE("lstm: f32 follows f64 to its precision over a sequence") {
-  RecurrentInput in = input_of(Cell::lstm, Direction::forward, mask()), single = in;
-  for (Tensor* x : {&single.xw, &single.w_h, &single.h0, &single.c0}) *x = x->to(DType::f32);
-  single.mask = in.mask.to(DType::f32);
-  CHECK(difference(recurrent_forward(single).h.to(DType::f64), recurrent_forward(in).h) <= 1e-5);
 }
 
 TEST_CASE("last_step: where a direction's last state stands") {

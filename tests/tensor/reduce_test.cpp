@@ -10,12 +10,6 @@
 #include "support/naive.hpp"
 
 namespace attune {
-namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
 
 TEST_CASE("sum: many f32 numbers lose nothing") {
   // One running float would stop at 2^24.

@@ -16,7 +16,6 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
-#include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
@@ -222,21 +221,6 @@ TEST_CASE("Threads: a product does not depend on their number, to the last bit")
       results.push_back(dw);
     }
     return results;
-  });
-}
-
-TEST_CASE("Threads: a recurrence does not depend on their number, to the last bit") {
-  check_thread_independence([] {
-    const RecurrentInput lstm{.xw = randn({5, 41, 4 * 33}),
-                              .w_h = randn({33, 4 * 33}, DType::f32, 2),
-                              .cell = Cell::lstm};
-    const RecurrentStates forward = recurrent_forward(lstm);
-    const RecurrentGradients backward =
-        recurrent_backward(lstm, forward, randn({5, 41, 33}, DType::f32, 3));
-    const RecurrentInput gru{.xw = randn({5, 41, 3 * 33}),
-                             .w_h = randn({33, 3 * 33}, DType::f32, 2)};
-    return std::vector<Tensor>{forward.h, forward.c, backward.dxw, backward.dh0,
-                               recurrent_forward(gru).h};
   });
 }
 

@@ -232,14 +232,6 @@ def run_module(kind, x, mask, weights, state=None):
     return pad_packed_sequence(h, total_length=x.shape[0])[0], last
 
 
-def reverse_sentences(x, mask):
-    """Each sentence of x (T,B,D) reversed within its own length, padding left alone."""
-    t = torch.arange(x.shape[0])[:, None]
-    lengths = mask.sum(0).long()[None, :]
-    source = torch.where(t < lengths, lengths - 1 - t, t)
-    return x.gather(0, source[:, :, None].expand_as(x))
-
-
 def over_time(step, x, mask, state, reverse=False):
     """A recurrence written out. step(x_t, state) -> state, where state is a tuple whose
     first entry is the output; padding keeps the state and puts out zero."""
@@ -395,23 +387,6 @@ def make_stacked(kind, name, seed):
 # ----------------------------------------------------------------------------------
 
 
-def masked_softmax(e, mask):
-    """The softmax over axis 0 of those e (S,B) whose mask is 1; exactly 0 elsewhere."""
-    return torch.softmax(e.masked_fill(mask == 0, -math.inf), 0)
-
-
-def attention_energies(p, query, memory):
-    """e (S,B) = v_a . tanh(query W_a + memory U_a)"""
-    return torch.tanh((query @ p["W_a"])[None] + memory @ p["U_a"]) @ p["v_a"]
-
-
-def token_losses(logits, targets, mask):
-    """-log softmax(logits)[target] (T,B), zero at padding."""
-    losses = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1),
-                             reduction="none")
-    return losses.reshape(mask.shape) * mask
-
-
 def make_adam():
     case = Case("adam")
     rng = Random(108)
@@ -541,19 +516,6 @@ def make_sgd():
 # ----------------------------------------------------------------------------------
 # Single operations
 # ----------------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------------
-# A whole model
-# ----------------------------------------------------------------------------------
-
-
-def maxout(x):
-    """max(first half, second half) of the last axis, elementwise"""
-    first, second = x.chunk(2, -1)
-    return torch.maximum(first, second)
-
-
 
 
 def main():

@@ -17,8 +17,8 @@
 #include "letters.hpp"
 #include "log.hpp"
 #include "output.hpp"
-#include "page.hpp"
 #include "processes.hpp"
+#include "report.hpp"
 
 namespace attune::pairs {
 namespace {
@@ -183,10 +183,10 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
                                                        : drawing_width(static_cast<int>(o.width))};
   std::string text;
   if (format == AlignFormat::html) {
-    report::Page page("What the model attends to");
+    std::vector<Drawing> drawings;
     for (const AlignedPair& pair : pairs)
-      if (!pair.map.rows.empty()) page.figure(report::svg(pair.map), caption(pair));
-    text = page.html();
+      if (!pair.map.rows.empty()) drawings.push_back({report::svg(pair.map), caption(pair)});
+    text = drawings_page("What the model attends to", drawings);
   } else {
     for (const AlignedPair& pair : pairs) text += form(pair, format, how);
   }

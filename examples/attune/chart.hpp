@@ -1,12 +1,10 @@
 // Line charts, as SVG.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
-#include <attune/tensor/shape.hpp>
+#include "log.hpp"
 
 namespace attune::report {
 
@@ -19,10 +17,8 @@ struct Series {
 
 struct Chart {
   std::string title, x_label, y_label;
-  std::vector<Series> series;
+  std::vector<Series> series = {};
   bool log_y = false;
-  std::function<std::string(double)> x_text = {};  ///< of a value; empty: the number
-  std::vector<double> y_includes = {};  ///< of the vertical axis, such as 0 and 100 for percent
 };
 
 /// The line chart as an `<svg>` element that stands alone or inside a page. A long series is
@@ -33,7 +29,7 @@ struct Chart {
 std::string svg(const Chart& chart);
 
 /// One field of a log against another, where lines have both: a learning curve.
-Series curve(const std::vector<std::map<std::string, double>>& log, const std::string& field,
-             std::string name, double scale = 1, const std::string& against = "step");
+Series curve(const Log& log, const std::string& field, std::string name, double scale = 1,
+             const std::string& against = "step");
 
 }  // namespace attune::report

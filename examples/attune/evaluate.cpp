@@ -22,7 +22,6 @@ namespace attune::pairs {
 namespace {
 
 using report::log_line;
-constexpr CountNames names = {.examples = "pairs", .right = "exact match"};
 
 /// BLEU TAB chrF TAB prediction, a line for each pair.
 std::string scores_of(std::span<const std::string> lines, const Measured& m) {
@@ -80,12 +79,26 @@ void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
   print_rows(rows, 4);
 }
 
+report::LogFields json_of(const Counts& c) {
+  return {{"pairs", c.examples},
+          {"right", c.right},
+          {"tokens", c.edits.expected},
+          {"token_error", c.edits.rate()},
+          {"substitutions", c.edits.substitutions},
+          {"deletions", c.edits.deletions},
+          {"insertions", c.edits.insertions}};
+}
+
 void print_result(const Measured& m) {
   say("{}\n{}  ({} pairs, {:.1f} a second)\n", m.pairs.name, summary(m.result, m.sentences()),
       m.pairs.size(), static_cast<double>(m.pairs.size()) / m.seconds);
   if (m.sentences()) return;
   say("\n");
-  print_table(m.result.counts, names);
+  TableRows rows = rows_by_length(m.result.counts);
+  rows.insert(rows.begin(), {"tokens", "pairs", "exact match, %", "token error, %", "substitutions",
+                             "deletions", "insertions"});
+  rows.push_back(row_of("all", m.result.total()));
+  print_rows(rows);
   TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 10);
   for (auto& row : confusions) row = {printable(row[0]), printable(row[1]), row[2]};
   if (!confusions.empty()) {
@@ -99,6 +112,9 @@ void print_result(const Measured& m) {
 void print_json(const Measured& m) {
   const Counts all = m.result.total();
   std::vector<report::LogFields> confusions;
+  report::LogFields by_length;
+  for (const auto& [length, some] : m.result.counts)
+    by_length.emplace_back(std::to_string(length), json_of(some));
   for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100))
     confusions.push_back({{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
   say("{}\n", log_line({{"data", m.pairs.name},
@@ -111,8 +127,8 @@ void print_json(const Measured& m) {
                         {"chrf", m.result.chrf},
                         {"perplexity", m.result.perplexity()},
                         {"seconds", m.seconds},
-                        {"all", json_of(all, names)},
-                        {"by_length", json_of(m.result.counts, names)},
+                        {"all", json_of(all)},
+                        {"by_length", by_length},
                         {"confusions", confusions}}));
 }
 
@@ -226,7 +242,7 @@ int draw_curves(const UseOptions& o) {
   const std::string field = o.field.empty() ? field_of(logs.front()) : o.field;
   const bool minutes = o.against == "minutes";
   const std::string against = minutes ? "seconds" : o.against;
-  report::Chart chart{.title = o.title, .x_label = o.against, .y_label = field, .series = {}};
+  report::Chart chart{.title = o.title, .x_label = o.against, .y_label = field};
   const std::vector<std::string> names = run_names(logs);
   for (std::size_t i = 0; i < logs.size(); ++i) {
     report::Series series =

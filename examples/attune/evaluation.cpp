@@ -17,8 +17,10 @@
 #include "processes.hpp"
 
 namespace attune::pairs {
-
 namespace {
+
+/// What stands for an expected token that is not in the vocabulary: it cannot be written.
+constexpr std::int32_t unwritable = -2;
 
 /// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
 Texts shared_out(std::size_t n, const auto& make) {
@@ -111,8 +113,8 @@ void compare_tokens(Evaluation& result, const TestPairs& pairs, bool subwords) {
   };
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     Written& one = result.written[i];
-    const text::Sentence expected =
-        subwords ? numbers(pairs.references[i].front()) : comparable(pairs.targets[i]);
+    text::Sentence expected = subwords ? numbers(pairs.references[i].front()) : pairs.targets[i];
+    if (!subwords) std::ranges::replace(expected, text::Vocabulary::unknown, unwritable);
     const text::Sentence written = subwords ? numbers(one.text) : one.tokens;
     const metrics::Edits edits = metrics::edits(written, expected);
     one.right = edits.count() == 0;
@@ -125,6 +127,40 @@ void compare_tokens(Evaluation& result, const TestPairs& pairs, bool subwords) {
 
 }  // namespace
 
+Counts& Counts::operator+=(const Counts& other) {
+  edits += other.edits;
+  examples += other.examples;
+  right += other.right;
+  return *this;
+}
+
+std::vector<std::string> row_of(const std::string& name, const Counts& c) {
+  const auto percent = [](double share) { return fmt::format("{:.2f}", 100 * share); };
+  const auto& [substitutions, deletions, insertions, expected] = c.edits;
+  return {name,
+          grouped(c.examples),
+          percent(c.share_right()),
+          percent(c.edits.rate()),
+          grouped(substitutions),
+          grouped(deletions),
+          grouped(insertions)};
+}
+
+TableRows rows_by_length(const CountsByLength& counts) {
+  constexpr std::size_t most_rows = 20;
+  for (std::size_t width = 1;; width *= 2) {
+    CountsByLength ranges;  // by the first length of each
+    for (const auto& [length, some] : counts) ranges[length / width * width] += some;
+    if (ranges.size() > most_rows) continue;
+    TableRows rows;
+    for (const auto& [first, some] : ranges) {
+      const std::string end = width == 1 ? "" : fmt::format(" to {}", first + width - 1);
+      rows.push_back(row_of(std::to_string(first) + end, some));
+    }
+    return rows;
+  }
+}
+
 models::SearchOptions search_for(Models models, models::SearchOptions search) {
   const Model& first = models.front();
   if (search.length_penalty < 0) search.length_penalty = first.of_sentences() ? 1 : 0;
@@ -133,9 +169,8 @@ models::SearchOptions search_for(Models models, models::SearchOptions search) {
   return search;
 }
 
-std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions,
-                                                    const text::Vocabulary& target,
-                                                    std::size_t most) {
+TableRows most_frequent(const Confusions& confusions, const text::Vocabulary& target,
+                        std::size_t most) {
   std::vector<std::pair<metrics::TokenPair, Index>> order(confusions.begin(), confusions.end());
   std::ranges::stable_sort(order, std::ranges::greater(),
                            [](const auto& one) { return one.second; });
@@ -145,10 +180,16 @@ std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions
     if (token == unwritable) return "(not in the vocabulary)";
     return target.token(token) == " " ? "␣" : target.token(token);
   };
-  std::vector<std::vector<std::string>> rows;
+  TableRows rows;
   for (const auto& [pair, count] : order)
     rows.push_back({name(pair.expected), name(pair.written), std::to_string(count)});
   return rows;
+}
+
+Counts Evaluation::total() const {
+  Counts sum;
+  for (const auto& [length, some] : counts) sum += some;
+  return sum;
 }
 
 std::vector<std::string> Evaluation::lines() const {

@@ -10,9 +10,27 @@
 #include <attune/models/search.hpp>
 
 #include "data.hpp"
-#include "error_counts.hpp"
 
 namespace attune::pairs {
+
+/// How often sequences were written right, and their tokens wrong.
+struct Counts {
+  metrics::Edits edits;
+  std::int64_t examples = 0, right = 0;  // right: without any edit
+
+  double share_right() const { return static_cast<double>(right) / static_cast<double>(examples); }
+  Counts& operator+=(const Counts& other);
+};
+
+/// By the number of tokens that were expected.
+using CountsByLength = std::map<std::size_t, Counts>;
+
+/// The rows of a table: one for each length or, where these are many, for ranges of equal width,
+/// named "7" or "10 to 19". At most 20.
+TableRows rows_by_length(const CountsByLength& counts);
+/// Behind the name: examples, percent right, token error in percent, substitutions, deletions and
+/// insertions.
+std::vector<std::string> row_of(const std::string& name, const Counts& counts);
 
 /// How to search, with what was left to the model: its longest prediction, and α.
 models::SearchOptions search_for(Models models, models::SearchOptions search);
@@ -29,9 +47,8 @@ struct Written {
 /// How often a token was written for another, by what was expected and written: a confusion matrix.
 using Confusions = std::map<metrics::TokenPair, Index>;
 /// The most frequent ones, as expected, written and how often; "∅" is nothing.
-std::vector<std::vector<std::string>> most_frequent(const Confusions& confusions,
-                                                    const text::Vocabulary& target,
-                                                    std::size_t most);
+TableRows most_frequent(const Confusions& confusions, const text::Vocabulary& target,
+                        std::size_t most);
 
 struct Evaluation {
   std::vector<Written> written;  // of each source
@@ -42,7 +59,7 @@ struct Evaluation {
   double bleu = 0, chrf = 0;
   double loss = 0;  // per target token, </s> included
 
-  Counts total() const { return attune::total(counts); }
+  Counts total() const;
   double exact_match() const { return total().share_right(); }
   double token_error() const { return total().edits.rate(); }
   double perplexity() const { return std::exp(loss); }

@@ -5,9 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <stdexcept>
-#include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,7 +47,8 @@ std::map<std::string, double> numeric_fields(const nlohmann::json& object) {
 
 }  // namespace
 
-LogWriter::LogWriter(const std::string& path, bool append) : path_(path) {
+LogWriter::LogWriter(const std::string& path, bool append)
+    : path_(path), file_(nullptr, std::fclose) {
   std::error_code none;  // a pipe or a terminal has no end to mend, and a new file neither
   const bool mend = append && std::filesystem::is_regular_file(path, none);
   const bool add_line_break = mend && mend_end(path);
@@ -62,6 +60,7 @@ LogWriter::LogWriter(const std::string& path, bool append) : path_(path) {
 }
 
 void LogWriter::put(std::string_view text) {
+  if (!file_) throw Error(path_ + ": the log was closed after a failed write");
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size()) return;
   const int error = errno;
   file_.reset();  // nothing must follow half a line
@@ -83,14 +82,9 @@ std::string log_line(const LogFields& fields) {
   return line + "}";
 }
 
-void LogWriter::write_line(const std::string& json) {
-  if (!file_) throw Error(path_ + ": the log was closed after a failed write");
-  put(json + "\n");
-}
-
-std::vector<std::map<std::string, double>> read_log(const std::string& path) {
+Log read_log(const std::string& path) {
   const std::string text = read_file(path);
-  std::vector<std::map<std::string, double>> lines;
+  Log lines;
   for (std::size_t start = 0, number = 1; start < text.size(); ++number) {
     const std::size_t end = text.find('\n', start);
     const std::string line = text.substr(start, end - start);

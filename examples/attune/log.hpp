@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <attune/tensor/shape.hpp>
-
 namespace attune::report {
 
 struct Json;
@@ -45,23 +43,19 @@ class LogWriter {
   /// Starts an empty file, or appends to an existing one behind its last whole line.
   explicit LogWriter(const std::string& path, bool append);
 
-  void write(const LogFields& fields) { write_line(log_line(fields)); }
-  void write_line(const std::string& json);
+  void write(const LogFields& fields) { put(log_line(fields) + "\n"); }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   void put(std::string_view text);
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;  // empty after a failed write
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;  // empty after a failed write
 };
 
+using Log = std::vector<std::map<std::string, double>>;
 /// The numeric fields of each line; null, the mark of a number that was not finite, is NaN. Strings
 /// and everything else are left out. A last line cut short is ignored; a line anywhere else that is
 /// not an object is Error "FILE:LINE: ...".
-std::vector<std::map<std::string, double>> read_log(const std::string& path);
+Log read_log(const std::string& path);
 
 }  // namespace attune::report

@@ -156,6 +156,13 @@ void Progress::show(long done, const std::string& text, bool line, const TimeLim
   std::fflush(stdout);
 }
 
+std::string grouped(Index count) {
+  std::string digits = std::to_string(count);
+  for (Index at = std::ssize(digits) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
 double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
 }

@@ -98,6 +98,9 @@ class Progress {
   std::chrono::steady_clock::time_point start_, shown_;
 };
 
+/// 12,345: a count, with its digits in groups of three.
+std::string grouped(Index count);
+
 double seconds_since(std::chrono::steady_clock::time_point then);
 
 /// "1 min 05 s"

@@ -1,5 +1,10 @@
+// `attune report`.
+#include "report.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,19 +16,74 @@
 #include "chart.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "log.hpp"
 #include "output.hpp"
-#include "page.hpp"
+#include "processes.hpp"
 #include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
 
-void add_summary(report::Page& page, const Measured& m) {
+using Json = nlohmann::json;
+
+constexpr std::string_view report_html =
+#include "report_html.hpp"
+    ;
+
+/// Appends a template of mustache: {{name}} is a text of `data`, {{&name}} markup, {{.}} the data
+/// themselves; {{#name}}...{{/name}} is written for each element of a list, or once where there is
+/// such data. In a list, names are numbers from 0.
+void fill(std::string& out, std::string_view html, const Json& data) {
+  const auto at = [&](const std::string& name) -> const Json& {
+    return name == "." ? data : data.is_array() ? data.at(std::stoul(name)) : data.at(name);
+  };
+  for (std::size_t open; (open = html.find("{{")) != html.npos;) {
+    out += html.substr(0, open);
+    const std::size_t close = html.find("}}", open);
+    const std::string tag(html.substr(open + 2, close - open - 2)), name = tag.substr(1);
+    html.remove_prefix(close + 2);
+    if (tag[0] == '&') {
+      out += at(name).get_ref<const std::string&>();
+    } else if (tag[0] != '#') {  // isolates are of captions
+      out += report::escape(printable(at(tag).get_ref<const std::string&>(), "\n\t\u2068\u2069"));
+    } else {
+      const std::string end = "{{/" + name + "}}";
+      const std::size_t size = html.find(end);
+      const Json all = !data.contains(name)    ? Json::array()
+                       : data[name].is_array() ? data[name]
+                                               : Json::array({data[name]});
+      for (const Json& one : all) fill(out, html.substr(0, size), one);
+      html.remove_prefix(size + end.size());
+    }
+  }
+  out += html;
+}
+
+std::string page_of(const Json& data) {
+  std::string page;
+  fill(page, report_html, data);
+  return page;
+}
+
+/// A third of the page is too narrow for a wide one.
+Json figure_of(const Drawing& drawing) {
+  const std::string& svg = drawing.svg;
+  Json figure = {{"svg", svg}, {"caption", drawing.caption}};
+  if (std::stoi(svg.substr(svg.find(" width=\"") + 8)) >= 400) figure["wide"] = "";
+  return figure;
+}
+
+/// "99.50 %: 1,990 of 2,000".
+std::string share(Index part, Index whole) {
+  const double percent =
+      100 * static_cast<double>(part) / static_cast<double>(std::max<Index>(whole, 1));
+  return fmt::format("{:.2f} %: {} of {}", percent, grouped(part), grouped(whole));
+}
+
+Json summary_of(const Measured& m) {
   double seconds = 0;
   for (const Model& model : m.models)
     if (!model.entry("seconds").empty()) seconds += seconds_in(model.metadata());
-  std::vector<std::pair<std::string, std::string>> tiles;
+  TableRows tiles;
   if (m.sentences()) {
     const metrics::Interval interval = metrics::bleu_interval(m.statistics(), {}, m.bleu);
     tiles = {
@@ -40,17 +100,20 @@ void add_summary(report::Page& page, const Measured& m) {
                              {"Models", std::to_string(m.models.size())},
                              {"Parameters of each", grouped(m.first().parameters().count())}});
   if (seconds > 0) tiles.push_back({"Trained for", duration(seconds)});
-  page.definitions(tiles);
-  page.paragraph(fmt::format(
-      "Model: {}; it reads {} and writes {}. Measured on {} with beam size {}.{}",
-      m.first().network().options().name, kind_of(m.first().source().tokenizer),
-      kind_of(m.first().target().tokenizer), m.pairs.name, m.search.beam,
-      m.sentences() ? ""
-                    : " An exact match is a target without any mistake; token errors are "
-                      "substitutions, deletions and insertions."));
+  Json summary = {{"tiles", tiles},
+                  {"model", m.first().network().options().name},
+                  {"reads", kind_of(m.first().source().tokenizer)},
+                  {"writes", kind_of(m.first().target().tokenizer)},
+                  {"pairs", m.pairs.name},
+                  {"beam", std::to_string(m.search.beam)}};
+  if (!m.sentences())
+    summary["note"] =
+        "An exact match is a target without any mistake; token errors are "
+        "substitutions, deletions and insertions.";
+  return summary;
 }
 
-void add_bleu_by_length(report::Page& page, const Measured& m) {
+void add_bleu_by_length(Json& page, const Measured& m) {
   constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
   TableRows rows;
   for (const auto& bucket : m.by_length(limits)) {
@@ -59,54 +122,42 @@ void add_bleu_by_length(report::Page& page, const Measured& m) {
                                    : fmt::format("from {}", bucket.shortest),
                     grouped(bucket.sentences), fmt::format("{:.2f}", bucket.score.bleu)});
   }
-  page.heading("BLEU by length").table({"words of the source", "sentences", "BLEU"}, rows);
+  page["bleu"]["rows"] = rows;
 }
 
-void add_errors(report::Page& page, const Measured& m) {
-  page.heading("Errors by length")
-      .table({"tokens", "pairs", "exact match, %", "token error, %", "substi\u00adtutions",
-              "dele\u00adtions", "inser\u00adtions"},  // which break where there is no room
-             rows_by_length(m.result.counts));
+void add_errors(Json& page, const Measured& m) {
+  page["errors"]["rows"] = rows_by_length(m.result.counts);
   TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 20);
-  if (confusions.empty()) return;
   for (std::vector<std::string>& row : confusions) row[2] = grouped(std::stol(row[2]));
-  page.heading("Confusion matrix: its largest entries");
-  page.paragraph("∅ is nothing: a token that is missing, or one too many.");
-  page.table({"expected", "written", "times"}, confusions);
+  if (!confusions.empty()) page["confusions"]["rows"] = confusions;
 }
 
-void add_curves(report::Page& page, const Measured& m) {
+void add_curves(Json& page, const Measured& m) {
   report::Chart quality{.title = m.sentences() ? "BLEU of the validation pairs"
                                                : "Exact match of the validation pairs",
                         .x_label = "update",
-                        .y_label = m.sentences() ? "BLEU" : "percent",
-                        .series = {}},
+                        .y_label = m.sentences() ? "BLEU" : "percent"},
       loss{.title = "Loss",
            .x_label = "update",
            .y_label = "cross-entropy per token",
-           .series = {},
            .log_y = !m.sentences()};
   const std::vector<std::string> names = run_names(m.files);
   const bool several = names.size() > 1;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::filesystem::path path = m.files[i].parent_path() / "log.jsonl";
     if (!std::filesystem::exists(path)) continue;
-    const auto log = report::read_log(path.string());
+    const report::Log log = report::read_log(path.string());
     quality.series.push_back(report::curve(log, m.sentences() ? "bleu" : "exact_match",
                                            several ? names[i] : "", m.sentences() ? 1 : 100));
     loss.series.push_back(report::curve(log, "loss", several ? names[i] : "training"));
     if (!several) loss.series.push_back(report::curve(log, "valid_loss", "validation"));
   }
-  if (quality.series.empty()) return;
-  page.heading("Learning curves");
-  page.figure(report::svg(quality), "");
-  page.figure(report::svg(loss),
-              "The training loss is with dropout and label smoothing, where there are any, that of "
-              "the validation pairs without.");
+  if (!quality.series.empty())
+    page["curves"] = {{"quality", report::svg(quality)}, {"loss", report::svg(loss)}};
 }
 
-/// The numbers of some pairs, from the shortest source to the longest: up to half of them mistakes,
-/// which come first.
+/// The numbers of some pairs, evenly from the shortest source to the longest: up to half of them
+/// mistakes, which come first.
 std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
   std::vector<std::size_t> of_kind[2], some;  // those that are wrong, and those that are right
   for (std::size_t i = 0; i < m.pairs.sources.size(); ++i)
@@ -114,16 +165,17 @@ std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
   const std::size_t right = std::min(count, of_kind[true].size()),
                     wrong = std::min(of_kind[false].size(), std::max(count / 2, count - right));
   for (const bool is_right : {false, true}) {
-    std::vector<std::size_t> lengths;
-    for (const std::size_t i : of_kind[is_right]) lengths.push_back(m.pairs.sources[i].size());
-    for (const std::size_t n : from_short_to_long(lengths, is_right ? count - wrong : wrong))
-      some.push_back(of_kind[is_right][n]);
+    auto& all = of_kind[is_right];
+    std::ranges::stable_sort(all, {}, [&](std::size_t i) { return m.pairs.sources[i].size(); });
+    const std::size_t n = std::min(is_right ? count - wrong : wrong, all.size());
+    for (std::size_t i = 0; i < n; ++i)
+      some.push_back(all[n == 1 ? 0 : i * (all.size() - 1) / (n - 1)]);
   }
   return some;
 }
 
 /// What the models attend to, and the best predictions.
-void add_examples(report::Page& page, const Measured& m, std::size_t count) {
+void add_examples(Json& page, const Measured& m, std::size_t count) {
   const std::vector<std::size_t> some = chosen_examples(m, count);
   if (some.empty()) return;
   std::vector<text::Sentence> sources;
@@ -131,12 +183,7 @@ void add_examples(report::Page& page, const Measured& m, std::size_t count) {
   models::SearchOptions search = m.search;
   if (search.best == 1) search.best = std::min<Index>(search.beam, 3);
   const auto written = models::translate(network_of(m.models), sources, {.how = search});
-  if (std::ranges::any_of(m.models, &Model::attends)) {
-    page.heading("Attention");
-    page.paragraph(
-        "Each row is a token that was written, each column one that was read; the stronger a cell, "
-        "the more of the attention went there. Mistakes come first.");
-  }
+  if (std::ranges::any_of(m.models, &Model::attends)) page["attention"] = "";
   TableRows rows;
   for (std::size_t n = 0; n < some.size(); ++n) {
     const std::size_t i = some[n];
@@ -153,9 +200,9 @@ void add_examples(report::Page& page, const Measured& m, std::size_t count) {
     std::string caption = fmt::format("{} → {}", isolated(source), isolated(target));
     if (!m.sentences() && target != expected)
       caption += fmt::format(" (expected {})", isolated(expected));
-    page.figure(report::svg(map), caption);
+    page["figures"].push_back(figure_of({report::svg(map), caption}));
   }
-  page.heading("Predictions, the best first").table({"source", "prediction", "probability"}, rows);
+  page["predictions"]["rows"] = rows;
 }
 
 /// The directory of its training, and on what: "attune-model: train.en and train.de".
@@ -211,6 +258,31 @@ void write_live(const UseOptions& o, std::span<const std::filesystem::path> file
 
 }  // namespace
 
+std::string drawings_page(const std::string& title, const std::vector<Drawing>& drawings) {
+  Json page = {{"title", title}};
+  for (const Drawing& one : drawings) page["figures"].push_back(figure_of(one));
+  return page_of(page);
+}
+
+std::string isolated(const std::string& text) {
+  const std::string shown = printable(text);
+  const bool ascii = std::ranges::all_of(shown, [](unsigned char c) { return c < 0x80; });
+  return ascii ? shown : "\u2068" + shown + "\u2069";
+}
+
+std::filesystem::path page_path(const std::filesystem::path& out,
+                                const std::filesystem::path& directory) {
+  const std::filesystem::path path = out.empty() ? directory / "report.html" : out;
+  require_writable(path);
+  if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
+    std::string first_line;
+    std::getline(std::ifstream(path), first_line);
+    if (!first_line.starts_with("<!DOCTYPE html>") && !first_line.starts_with("<!doctype html>"))
+      fail(path.string(), "there is a file that is no page: another file to write was expected");
+  }
+  return path;
+}
+
 int report(const UseOptions& o) {
   const std::vector<std::filesystem::path> files = model_files(o.models);
   if (o.models.size() > 1 && o.out.empty())
@@ -221,13 +293,17 @@ int report(const UseOptions& o) {
   const auto path = page_path(o.out, together ? own.parent_path() : own);
   if (!o.live.empty()) return write_live(o, files, path), 0;
   const Measured m(o, files);
-  report::Page page(title(m.models, files));
-  add_summary(page, m);
+  Json page = {{"title", title(m.models, files)}, {"summary", summary_of(m)}};
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);
   add_curves(page, m);
   add_examples(page, m, static_cast<std::size_t>(o.examples));
-  add_card(page, m.first().metadata());
-  write_page(page, path);
+  for (const auto& [name, value] : m.first().metadata())
+    if (!name.ends_with("vocabulary") && !name.ends_with("tokenizer"))
+      page["options"]["rows"].push_back({name, value});
+  if (!is_first_worker()) return 0;
+  const bool replaces = std::filesystem::is_regular_file(path);
+  write_file(path, page_of(page));
+  say("{}{}\n", path.string(), replaces ? "    replaces the report that was there" : "");
   return 0;
 }
 

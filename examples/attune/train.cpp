@@ -16,8 +16,8 @@
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "output.hpp"
-#include "page.hpp"
 #include "processes.hpp"
+#include "report.hpp"
 #include "run.hpp"
 #include "run_directory.hpp"
 

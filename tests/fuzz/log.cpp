@@ -13,7 +13,7 @@ namespace {
 
 using namespace attune;
 using fuzz::expect;
-using Log = std::vector<std::map<std::string, double>>;
+using report::Log;
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 bool same(const Log& a, const Log& b) {
@@ -65,8 +65,7 @@ void fuzz_one(std::string_view input) {
   check_written(*log);
   check_appended(input, *log);
   for (const bool logarithmic : {false, true}) {
-    report::Chart chart{
-        .title = "t", .x_label = "x", .y_label = "y", .series = {}, .log_y = logarithmic};
+    report::Chart chart{.title = "t", .x_label = "x", .y_label = "y", .log_y = logarithmic};
     for (const char* field : {"loss", "y"})
       chart.series.push_back(report::curve(*log, field, field, 1, "step"));
     check_chart(chart);

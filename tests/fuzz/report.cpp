@@ -1,4 +1,6 @@
 // Attention in the forms that people and programs read: links, tables, JSON, NPY, pictures.
+#include "attune/report.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,7 +11,6 @@
 #include <attune/models/text/utf8.hpp>
 
 #include "attune/alignment_forms.hpp"
-#include "attune/page.hpp"
 #include "fuzz.hpp"
 
 namespace {
@@ -101,9 +102,7 @@ void check_pictures(const Heatmap& map, fuzz::Choices& choices) {
   if (lines) check_terminal(*lines, colour);
   const auto svg = fuzz::accepted([&] { return report::svg(map, {.cell = 10}); });
   expect(svg && is_utf8(*svg), "svg: not UTF-8");
-  report::Page page(map.caption);
-  page.figure(*svg, map.caption).table(map.columns, {map.columns});
-  expect(is_utf8(page.html()), "page: not UTF-8");
+  expect(is_utf8(pairs::drawings_page(map.caption, {{*svg, map.caption}})), "page: not UTF-8");
 }
 
 }  // namespace

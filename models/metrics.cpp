@@ -143,8 +143,15 @@ Interval middle(const std::vector<double>& values, double confidence) {
 
 /// Code points, without blanks. Throws when the text is not UTF-8.
 Units characters_of(std::string_view text) {
-  std::vector<std::string> points = text::code_points(text);
-  std::erase_if(points, [](const std::string& point) { return text::words(point).empty(); });
+  if (const auto bad = text::find_bad_byte(text))
+    fail("text", fmt::format("byte {} is not UTF-8", *bad + 1));
+  std::vector<std::string_view> points;
+  for (const std::string_view word : text::words(text)) {
+    for (std::size_t begin = 0, at = 0; at < word.size(); begin = at) {
+      text::next_point(word, at);
+      points.push_back(word.substr(begin, at - begin));
+    }
+  }
   return Units(points, "");
 }
 

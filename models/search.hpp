@@ -118,6 +118,9 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded, const Ho
   });
 }
 
+std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
+                                          const Target& target, std::int32_t end);
+
 }  // namespace detail
 
 /// The best hypotheses for each source of a batch: complete ones first, then by score. Ties go to
@@ -159,11 +162,6 @@ std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
 }
 
 // ---- Given words
-
-namespace detail {
-std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
-                                          const Target& target, std::int32_t end);
-}  // namespace detail
 
 /// The targets as hypotheses: log-probabilities of each word and of `</s>`, and weights (steps,
 /// source words) f32, `</s>` included, without padding. The score is the log-probability. Throws on

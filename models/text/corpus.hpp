@@ -134,7 +134,6 @@ struct GoldAlignment {
 /// Words of a sentence pair.
 struct SentenceLengths {
   int source = 0, target = 0;
-  bool operator==(const SentenceLengths&) const = default;
 };
 
 /// A line of links, as fast_align, Moses and eflomal write them (the "Pharaoh" or "TALP" form):

@@ -1,6 +1,9 @@
 // A training run, whatever is trained: its directory, who may use it, and what is saved when.
 #include "attune/run.hpp"
 
+#include <csignal>
+#include <set>
+
 #include <unistd.h>
 
 #include <attune/autograd/ops.hpp>
@@ -8,6 +11,7 @@
 #include <attune/tensor/file.hpp>
 
 #include "attune/output.hpp"
+#include "attune/processes.hpp"
 #include "attune_program.hpp"
 
 namespace attune::pairs::test {
@@ -144,6 +148,34 @@ TEST_CASE("Run: a line of the log that is missing is written when the run is res
   train(directory, true);
   set_silent(false);
   CHECK(read_file(log) == whole);
+}
+
+TEST_CASE("in_processes: every item is worked on once, whatever the number of jobs") {
+  for (const int jobs : {1, 3, 10}) {
+    std::set<std::size_t> seen;
+    in_processes(
+        7, jobs, [](std::size_t i) { return std::string(20000 * i, 'x'); },
+        [&](std::size_t i, const std::string& text) {
+          CHECK(text.size() == 20000 * i);
+          CHECK(seen.insert(i).second);
+        });
+    CHECK(seen.size() == 7);
+  }
+}
+
+TEST_CASE("in_processes: an error there is an error here, and so is a process that is killed") {
+  const auto nothing = [](std::size_t, const std::string&) {};
+  const auto throws = [](std::size_t i) -> std::string {
+    if (i == 1) fail("work", "no more");
+    return {};
+  };
+  CHECK_THROWS_WITH_AS(in_processes(3, 2, throws, nothing), "work: no more", Error);
+  const auto dies = [](std::size_t) -> std::string {
+    raise(SIGKILL);
+    return {};
+  };
+  CHECK_THROWS_WITH_AS(in_processes(1, 1, dies, nothing), "run: its process was ended by signal 9",
+                       Error);
 }
 
 }  // namespace

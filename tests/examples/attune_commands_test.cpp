@@ -78,24 +78,6 @@ TEST_CASE("attune compare: models are held against the first, in a table and as 
   CHECK(other.at("model") == "short");
 }
 
-TEST_CASE("attune compare: a column has sources of so many words, and - where there is none") {
-  const Trained& trained = Trained::get();
-  write(trained / "lengths.tsv", "one two three\tDREI\nfour\tVIER DREI ZWEI EINS\n");
-  const Arguments compare = trained.with("compare", {"--lengths", "1,2", trained / "lengths.tsv"});
-  const std::vector<std::string> lines = lines_of(output_of(compare));
-  REQUIRE(lines.size() == 4);
-  CHECK(lines[0].ends_with("   0-1  2    3-"));
-  CHECK(lines[1].ends_with("     1  0     1"));
-  CHECK(contains(lines[2], "  -  "));
-  const Json by_length = json_of(compare + Arguments{"--json"}).at("by_length");
-  CHECK(by_length.at("2").is_null());
-  CHECK(by_length.at("0-1").is_number());
-  for (const std::string wrong : {"-1", "a", "2,,3", "2,", ""}) {
-    CHECK(error_of(compare + Arguments{"--lengths", wrong}).starts_with("attune: --lengths: '"));
-  }
-  CHECK(contains(error_of(compare + Arguments{"--lengths", "8,2"}), "limits"));
-}
-
 TEST_CASE("attune: what is written does not depend on the batch") {
   const std::string source = sentences(50, 3).source + "\none\n\n";
   const auto with_batch = [&](const char* batch) {
@@ -158,21 +140,6 @@ TEST_CASE("attune: what stands before a line that cannot be read is translated")
   CHECK(file.out == "EINS\nSIEBEN\n");
 }
 
-TEST_CASE("attune: where a translation is cut at --max-length, its line or their number is told") {
-  const std::string model = Trained::get().model();
-  const Arguments cut = {"--model", model, "--max-length", "2", "--beam", "1"};
-  const ProcessResult result =
-      run(Arguments{"predict", "--format", "text"} + cut, {.input = "one two\none two three\n\n"});
-  CHECK(result.out == "ZWEI EINS\nDREI ZWEI\n\n");
-  CHECK(result.err == "warning: standard input:2: the prediction is cut at --max-length 2\n");
-  const Directory directory;
-  write(directory / "s", "one two\none two three\n"), write(directory / "t", "A\nB\n");
-  const ProcessResult evaluated =
-      run(Arguments{"evaluate", directory / "s", directory / "t"} + cut);
-  CHECK(evaluated.status == 0);
-  CHECK(evaluated.err == "warning: 1 of 2 predictions are cut at --max-length 2\n");
-}
-
 TEST_CASE("attune predict: the best few, with probabilities that fall") {
   const auto best = [](const char* beam, const Arguments& more) {
     return output_of(
@@ -191,24 +158,13 @@ TEST_CASE("attune predict: the best few, with probabilities that fall") {
   CHECK(best("1", {}) == best("3", {}));
 }
 
-TEST_CASE("attune predict: an n-best list of Moses has the predictions and scores of --json") {
-  const Arguments predict = Trained::get().with("predict", {"--best", "2"});
-  const ProcessOptions source{.input = "one two\nseven\n"};
-  std::vector<std::string> expected;
-  int line = 0;
-  for (const std::string& one : lines_of(output_of(predict + Arguments{"--json"}, source))) {
-    const Json json = Json::parse(one);
-    for (const Json& best : json.at("best")) {
-      const std::string target = best.at("target");
-      expected.push_back(fmt::format("{} ||| {} ||| LogProbability= {:.4f} Tokens= {} ||| {:.4f}",
-                                     line, target, best.at("log_probability").get<double>(),
-                                     2 + std::ranges::count(target, ' '),
-                                     best.at("score").get<double>()));
-    }
-    ++line;
-  }
-  CHECK(lines_of(output_of(predict + Arguments{"--format", "moses"}, source)) == expected);
-  CHECK(expected.size() == 4);
+TEST_CASE("attune predict: an n-best list as of Moses, its lines counted from 0") {
+  const std::vector<std::string> lines =
+      lines_of(translated("one two\nseven\n", {"--format", "moses", "--best", "2"}));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0].starts_with("0 ||| ZWEI EINS ||| LogProbability= -0."));
+  CHECK(contains(lines[0], " Tokens= 3 ||| -0."));
+  CHECK(lines[2].starts_with("1 ||| SIEBEN ||| "));
 }
 
 TEST_CASE("attune: a model together with itself writes what it writes alone") {
@@ -226,31 +182,6 @@ TEST_CASE("attune: what is drawn depends on the seed and the line, not on the ba
   };
   CHECK(drawn("1", "1") == drawn("1", "64"));
   CHECK(drawn("1", "64") != drawn("2", "64"));
-}
-
-TEST_CASE("attune: of several times that an option is given the last one counts") {
-  CHECK(translated("one two\n", {"--best", "3", "--best", "1"}) == "ZWEI EINS\n");
-}
-
-TEST_CASE(
-    "attune predict: options that only sampling or only searching has are refused with the other") {
-  const Arguments predict = Trained::get().with("predict");
-  for (const char* option : {"--temperature", "--top-k", "--top-p", "--seed"}) {
-    CAPTURE(option);
-    CHECK(error_of(predict + Arguments{option, "1"}) ==
-          fmt::format("attune: {}: it has no effect without sample", option));
-  }
-  for (const char* option : {"--beam", "--coverage-penalty"}) {
-    CAPTURE(option);
-    CHECK(error_of(predict + Arguments{"--sample", option, "2"}) ==
-          fmt::format("attune: {}: it has no effect without a search, which --sample replaces",
-                      option));
-  }
-  CHECK(error_of({"predict", "--sample", "--top-p", "0"}) ==
-        "attune: --top-p: '0' is not a number from 1e-09 to 1");
-  CHECK(error_of({"train", "--seed", "1000000000000000001x"}) ==
-        "attune: --seed: '1000000000000000001x' is not a whole number from 0 to "
-        "1000000000000000000");
 }
 
 TEST_CASE(
@@ -285,30 +216,24 @@ TEST_CASE("attune score: the log-probabilities that a search finds") {
   for (const std::string& line : lines_of(
            output_of({"predict", "--model", trained.model(), "--length-penalty", "0", "--json"},
                      {.input = sentences(200, 5).source}))) {
-    const Json json = Json::parse(line);
-    const Json& best = json.at("best").at(0);
+    const Json json = Json::parse(line), best = json.at("best").at(0);
     pairs +=
         json.at("source").get<std::string>() + "\t" + best.at("target").get<std::string>() + "\n";
     searched.push_back(best.at("log_probability"));
   }
-  write(directory / "pairs.tsv", pairs + "\tEINS\none\t\n");
+  write(directory / "pairs.tsv", pairs + "\tEINS\n");
   const Arguments score = trained.with("score", {directory / "pairs.tsv"});
   const auto lines = lines_of(output_of(score)),
              json = lines_of(output_of(score + Arguments{"--json"}));
-  REQUIRE(lines.size() == 202);
+  REQUIRE(lines.size() == 201);
   for (std::size_t i = 0; i < 200; ++i) {
-    CHECK(std::stod(lines[i].substr(lines[i].rfind('\t') + 1)) ==
-          doctest::Approx(searched[i]).epsilon(1e-3));
     double sum = 0;
     const Json scored = Json::parse(json[i]);
     for (const double token : scored.at("tokens")) sum += token;
-    CHECK(sum == doctest::Approx(searched[i]).epsilon(1e-3));
+    for (const double found : {sum, std::stod(lines[i].substr(lines[i].rfind('\t') + 1))})
+      CHECK(found == doctest::Approx(searched[i]).epsilon(1e-3));
   }
   CHECK(lines[200].empty());  // there is no source
-  CHECK(std::stod(lines[201].substr(lines[201].rfind('\t') + 1)) < -1);
-  write(directory / "one", "one\n");
-  CHECK(contains(error_of(trained.with("score", {directory / "one"})),
-                 ":1: one column, expected source TAB target"));
 }
 
 TEST_CASE("attune align: each word is linked to the one that it translates") {
@@ -334,37 +259,6 @@ TEST_CASE("attune align: each word is linked to the one that it translates") {
   write(trained / "a.tsv", "one\none two\tZWEI EINS\n");
   CHECK(error_of({"align", "--model", trained.model(), trained / "a.tsv"}) ==
         "attune: " + trained / "a.tsv" + ":2: a TAB, expected a source alone");
-}
-
-TEST_CASE("attune align: a long sentence is drawn in panels as wide as the terminal") {
-  const Trained& trained = Trained::get();
-  std::string source;
-  for (int i = 0; i < 20; ++i) source += "one two ";
-  write(trained / "long.en", source + "\n");
-  const Arguments align = trained.with("align", {trained / "long.en"});
-  const auto widest = [](const std::string& drawn) {
-    std::size_t most = 0;
-    for (const std::string& line : lines_of(drawn))
-      if (!contains(line, "→")) most = std::max(most, text::code_points(line).size());
-    return most;
-  };
-  const std::string whole = output_of(align);
-  CHECK(widest(whole) > 80);  // two columns for each word
-  const auto words = [](const std::string& drawn) { return std::ranges::count(drawn, 'w'); };
-  for (const std::string& drawn : {output_of(align + Arguments{"--width", "40"}),
-                                   output_of(align, {.environment = {{"COLUMNS", "40"}}}),
-                                   Terminal(Arguments{PROGRAM} + align, 40).shown_to_the_end()}) {
-    CHECK_FALSE(contains(drawn, "…"));
-    CHECK(words(drawn) == words(whole));
-  }
-  CHECK(widest(output_of(align + Arguments{"--width", "40"})) <= 40);
-  CHECK(output_of(align, {.environment = {{"COLUMNS", "40"}}}) ==
-        output_of(align + Arguments{"--width", "40"}));
-  output_of(align + Arguments{"--format", "terminal", "--out", trained / "drawn"},
-            {.environment = {{"COLUMNS", "40"}}});
-  CHECK(read(trained / "drawn") == whole);
-  CHECK(error_of(align + Arguments{"--width", "9"}) ==
-        "attune: --width: '9' is not a whole number from 10 to 100000");
 }
 
 TEST_CASE("attune align: weights as JSON, TSV and NPY are those that the links are made of") {
@@ -396,62 +290,40 @@ TEST_CASE("attune align: weights as JSON, TSV and NPY are those that the links a
 TEST_CASE("attune report: curves, BLEU by length, pictures and translations in one page") {
   const Trained& trained = Trained::get();
   const std::string page = trained / "page.html";
-  const Arguments report = trained.with("report", {"--examples", "3", "--bleu", "none"});
-  CHECK(output_of(report + Arguments{"--out", page}) == page + "\n");
-  CHECK(
-      contains(output_of(report + Arguments{"--out", page}), "replaces the report that was there"));
+  const Arguments report =
+      trained.with("report", {"--examples", "3", "--bleu", "none", "--beam", "2", "--out", page});
+  CHECK(output_of(report) == page + "\n");
+  CHECK(contains(output_of(report), "replaces the report that was there"));
   const std::string html = read(page);
-  CHECK(contains(html, "<h1 dir=\"auto\">model: train.en and train.xx</h1>"));
-  CHECK(contains(html,
-                 "Model: nematus; it reads words between blanks and writes words between blanks."));
-  output_of(report + Arguments{"--beam", "2", "--out", trained / "two.html"});
-  CHECK(contains(read(trained / "two.html"), "with beam size 2."));
-  const Json json = trained.measured();
-  for (const auto& measure :
+  const Json json = trained.measured({"--beam", "2"});
+  for (const auto& [name, field] :
        {std::pair{"BLEU", "bleu"}, {"chrF", "chrf"}, {"Perplexity", "perplexity"}}) {
-    CAPTURE(measure.first);
-    CHECK(contains(html, fmt::format("<dt>{}</dt><dd dir=\"auto\">{:.2f}</dd>",
-                                     measure.first, json.at(measure.second).get<double>())));
+    CAPTURE_BINDING(name);
+    CHECK(contains(html, fmt::format("<dt>{}</dt><dd dir=\"auto\">{:.2f}</dd>", name,
+                                     json.at(field).get<double>())));
   }
-  const std::string inspected = output_of({"inspect", trained.model()});
-  const std::size_t end = inspected.rfind(" numbers");
-  CHECK(contains(html, fmt::format("<dd dir=\"auto\">{},{}</dd>", inspected.substr(end - 5, 2),
-                                   inspected.substr(end - 3, 3))));
-  for (const char* part : {"Learning curves", "BLEU by length", "Attention", ">target<",
-                           "encoder-layers", "</html>"}) {
+  for (const char* part : {"<h1 dir=\"auto\">model: train.en and train.xx</h1>",
+                           "with beam size 2.", "Model: nematus;", "Learning curves",
+                           "BLEU by length", "Attention", ">target<", "encoder-layers", "</html>"})
     CHECK_MESSAGE(contains(html, part), part);
-  }
-  const auto figures = [&](std::string_view what) {
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = html.find(what, at)) != html.npos; ++at) ++count;
-    return count;
-  };
-  CHECK(figures("<svg") == 2 + 3);
+  int drawings = 0;
+  for (std::size_t at = 0; (at = html.find("<svg", at)) != html.npos; ++at) ++drawings;
+  CHECK(drawings == 2 + 3);
 }
 
 TEST_CASE("attune compare --curves: runs and other programs' points in one chart") {
   const Trained& trained = Trained::get();
   const Directory directory;
-  const std::string log = trained / "model/log.jsonl", peer = directory / "another program.jsonl",
-                    out = directory / "curves.svg";
+  const std::string peer = directory / "another program.jsonl", out = directory / "curves.svg";
+  const Arguments curves = {"compare", "--curves", out, "--model", peer};
   write(peer, "{\"seconds\": 90, \"bleu\": 31.5}\n{\"seconds\": 240, \"bleu\": 35}\n");
-  CHECK(output_of({"compare", "--curves", out, "--model", trained / "model", "--model", peer}) ==
-        out + "\n");
+  CHECK(output_of(curves + Arguments{"--model", trained / "model"}) == out + "\n");
   const std::string svg = read(out);
-  CHECK(svg.starts_with("<svg"));
-  for (const char* part : {">model<", ">another program<", ">minutes<", ">bleu<",
-                           ">another program: (1.5, 31.5)<", ">another program: (4, 35)<"}) {
+  for (const char* part : {"<svg", ">model<", ">another program<", ">minutes<", ">bleu<",
+                           ">another program: (1.5, 31.5)<", ">another program: (4, 35)<"})
     CHECK_MESSAGE(contains(svg, part), part);
-  }
-  output_of({"compare", "--curves", out, "--model", log, "--field", "loss", "--against", "step"});
-  CHECK(contains(read(out), ">step<"));
-  write(directory / "log.jsonl", "{\"seconds\": 1, \"bleu\": null}\n");
-  CHECK(error_of({"compare", "--curves", out, "--model", directory / "log.jsonl"}) ==
-        "attune: " + directory / "log.jsonl" + ": no line has numbers 'bleu' and 'seconds'");
-  output_of({"compare", "--curves", out, "--model", log, "--model", log});
-  CHECK(contains(read(out), ">" + log + "<"));
-  CHECK(error_of({"compare", "--curves", out, "--model", peer, "--field", "loss"}) ==
-        "attune: " + peer + ": no line has numbers 'loss' and 'seconds'");
+  check_refused({{curves + Arguments{"--field", "loss", "--against", "step"},
+                  peer + ": no line has numbers 'loss' and 'step'"}});
 }
 
 TEST_CASE("attune average: the mean of a checkpoint with itself is the checkpoint") {
@@ -519,29 +391,6 @@ TEST_CASE("attune inspect: options, vocabularies and parameters") {
   CHECK(json.at("parameters").at("output.b") == Json({12}));
 }
 
-TEST_CASE("attune inspect: the checksum, or that an older file has none") {
-  const std::string& model = Trained::get().model();
-  CHECK(contains(output_of({"inspect", model}),
-                 "\nchecksum            " + load_safetensors(model).checksum + ", verified\n"));
-  const std::string bytes = read(model);
-  std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), sizeof length);
-  Json header = Json::parse(bytes.substr(8, length));
-  header.at("__metadata__").erase("attune.checksum");
-  header.at("__metadata__").erase("attune.checksum_function");
-  const std::string text = header.dump(), older = Trained::get() / "older.safetensors";
-  const std::uint64_t new_length = text.size();
-  write(older, std::string(reinterpret_cast<const char*>(&new_length), 8) + text +
-                   bytes.substr(8 + length));
-  CHECK(contains(output_of({"inspect", older}), "\nchecksum            none\n"));
-  check_same_tensors(model, older);
-
-  std::string damaged = bytes;
-  damaged[bytes.size() - 1] ^= 1;
-  write(older, damaged);
-  CHECK(contains(error_of({"inspect", older}), "its contents do not match its checksum"));
-}
-
 TEST_CASE("attune --swap: the other column of a TSV is the target") {
   const Corpus corpus;
   for (const std::string name : {"train", "valid"})
@@ -551,11 +400,6 @@ TEST_CASE("attune --swap: the other column of a TSV is the target") {
   output_of(corpus.train("two", one_epoch));
   output_of(Arguments{"train", "--swap", "--out", corpus / "one"} + from_tsv + one_epoch);
   check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
-  write(corpus / "swap.conf", "swap = yes\n");
-  output_of(Arguments{"train", "--config", corpus / "swap.conf", "--out", corpus / "file"} +
-            from_tsv + one_epoch);
-  check_same_tensors(corpus / "file/last.safetensors", corpus / "two/last.safetensors");
-
   const auto scores = [&](const std::string& model, const Arguments& more) {
     return output_of(Arguments{"score", "--model", corpus / model} + more);
   };
@@ -564,12 +408,7 @@ TEST_CASE("attune --swap: the other column of a TSV is the target") {
   CHECK(scores("one", {valid}) == expected);  // as it was trained
   CHECK(scores("two", {"--swap", valid}) == expected);
   CHECK(scores("two", {valid}) != expected);
-  CHECK(output_of({"evaluate", "--json", "--model", corpus / "two", "--swap", valid})
-            .starts_with("{\"data\": "));
-  output_of({"report", "--model", corpus / "one", "--examples", "1"});
   CHECK(error_of({"score", valid, corpus / "valid.xx", "--model", corpus / "two", "--swap"}) ==
-        "attune: --swap: it has no effect without a TSV");
-  CHECK(error_of(corpus.train("o", {"--swap"})) ==
         "attune: --swap: it has no effect without a TSV");
 }
 
@@ -600,10 +439,6 @@ TEST_CASE(
     for (const models::Option& one : models::options_of(own))
       CHECK_MESSAGE(contains(all, "--" + one.name + " "), one.name);
   }
-}
-
-TEST_CASE("attune: emoji and unknown words are translated somehow") {
-  CHECK(lines_of(translated("😀 👩‍👩‍👧\none nine\n")).size() == 2);
 }
 
 }  // namespace attune::pairs::test

@@ -60,39 +60,6 @@ double found_links(const AlignedCorpus& corpus, const std::string& out) {
   return right / all;
 }
 
-/// The word of each character, from 0; -1 for a blank.
-std::vector<int> words_of(const Json& characters) {
-  std::vector<int> words;
-  int word = 0;
-  for (const std::string character : characters)
-    words.push_back(character == " " ? -1 : word), word += character == " ";
-  return words;
-}
-
-/// A line of JSON for each pair: a word's weight is the sum over its characters in the source, and
-/// the mean over those in the target.
-void check_words_of_characters(const std::vector<std::string>& by_word,
-                               const std::vector<std::string>& by_character) {
-  REQUIRE(by_word.size() == by_character.size());
-  for (std::size_t i = 0; i < by_word.size(); ++i) {
-    const Json words = Json::parse(by_word[i]), characters = Json::parse(by_character[i]);
-    const std::vector<int> row_of = words_of(characters["target"]),
-                           column_of = words_of(characters["source"]);
-    for (int t = 0; t < std::ssize(words["target"]); ++t) {
-      for (int s = 0; s < std::ssize(words["source"]); ++s) {
-        double sum = 0, rows = 0;
-        for (std::size_t r = 0; r < row_of.size(); ++r) {
-          if (row_of[r] != t) continue;
-          ++rows;
-          for (std::size_t c = 0; c < column_of.size(); ++c)
-            if (column_of[c] == s) sum += characters["weights"][r][c].get<double>();
-        }
-        CHECK(words["weights"][t][s].get<double>() == doctest::Approx(sum / rows).epsilon(1e-5));
-      }
-    }
-  }
-}
-
 const Arguments two_epochs =
     small + Arguments{"--model", "luong", "--rate", "0.01", "--epochs", "1"};
 
@@ -141,10 +108,6 @@ TEST_CASE("attune train: links between words guide subwords and characters, and 
     output_of({"train", "--resume", "--out", corpus / "half", "--epochs", "2"});
     check_same_tensors(corpus / "whole/last.safetensors", corpus / "half/last.safetensors");
   }
-  const Arguments align = {"align", "--model",           corpus / "half",    "--format",
-                           "json",  corpus / "valid.en", corpus / "valid.xx"};
-  check_words_of_characters(lines_of(output_of(align)),
-                            lines_of(output_of(align + Arguments{"--units", "tokens"})));
   write(corpus.alignments(),
         "\n" + read(corpus.alignments()).substr(read(corpus.alignments()).find('\n') + 1));
   CHECK(contains(error_of({"train", "--resume", "--out", corpus / "half", "--epochs", "3"}),
@@ -176,81 +139,6 @@ TEST_CASE("attune train: what is wrong with alignments is said with file and lin
        {corpus.train_guided("o", Arguments{"--tokens", "words", "--model", "encoder-decoder"}),
         "--alignments: the model has no attention"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
-}
-
-TEST_CASE("attune train: killed or stopped and resumed, it ends as an uninterrupted run") {
-  const Corpus corpus;
-  output_of(corpus.train("whole", with_state));
-  for (const int signal : {SIGKILL, SIGTERM}) {
-    const std::string name = std::to_string(signal), out = corpus / name,
-                      last = out + "/last.safetensors";
-    const ProcessResult ended =
-        run(corpus.train(name, with_state),
-            {.signal_when = [&] { return std::filesystem::exists(last); }, .signal = signal});
-    CHECK(ended.signal == (signal == SIGKILL ? SIGKILL : 0));
-    CHECK(ended.status == (signal == SIGKILL ? -1 : 128 + SIGTERM));
-    CHECK(contains(ended.out, " parameters, 1 thread\n"));
-    REQUIRE(step_of(last) < 200);
-    output_of({"train", "--out", out, "--resume"});  // all options are in the checkpoint
-    check_same_tensors(corpus / "whole/last.safetensors", last);
-    check_same_tensors(corpus / "whole/best.safetensors", out + "/best.safetensors");
-    CHECK(learnt_in(corpus / "whole") == learnt_in(out));
-  }
-}
-
-TEST_CASE("attune train: a signal ends a validation, which then was none") {
-  const Corpus corpus;
-  const Text many = sentences(40'000, 6);  // seconds
-  write(corpus / "valid.en", many.source), write(corpus / "valid.xx", many.target);
-  int polls = 0;  // the one step before it takes milliseconds
-  const auto begun = [&] {
-    return std::filesystem::exists(corpus / "out/log.jsonl") && ++polls > 300;
-  };
-  const ProcessResult result =
-      run(corpus.train("out", tiny + Arguments{"--validate-every", "1", "--beam", "4"}),
-          {.signal_when = begun, .signal = SIGHUP});
-  CHECK(result.status == 129);
-  CHECK(contains(result.out, "before a validation\n"));
-  CHECK(read(corpus / "out/log.jsonl").empty());
-  CHECK_FALSE(std::filesystem::exists(corpus / "out/best.safetensors"));
-  CHECK(load_safetensors(corpus / "out/last.safetensors").metadata.at("validated") == "0");
-}
-
-TEST_CASE("attune train: a run interrupted before its first step is resumed without a validation") {
-  const Corpus corpus;
-  const std::string last = corpus / "out/last.safetensors";
-  output_of(corpus.train("out", one_epoch));
-  Safetensors file = load_safetensors(last);
-  for (const char* name : {"step", "epoch", "position", "validated"}) {
-    file.metadata[name] = "0";
-  }
-  file.metadata["log_line"] = "";
-  save_safetensors(last, file);
-  CHECK(contains(output_of({"train", "--out", corpus / "out", "--resume"}),
-                 "resuming at step 0 of 25"));
-  CHECK(log_of(corpus / "out").front().at("step") > 0);
-}
-
-TEST_CASE("attune train: a log that cannot be written ends it after the step's checkpoint") {
-  const Corpus corpus;
-  const std::string whole = corpus / "whole", full = corpus / "full", log = full + "/log.jsonl";
-  output_of(corpus.train("full", with_state + Arguments{"--epochs", "1"}));
-  // As long as a file may be, and longer than a checkpoint.
-  write(log, read(log) + fmt::format("{{\"step\": 0, \"note\": \"{}\"}}\n",
-                                     std::string(std::size_t{1} << 22, '-')));
-  std::filesystem::copy(full, whole);
-  const Arguments resume = {"train", "--resume", "--epochs", "2", "--out"};
-  output_of(resume + Arguments{whole});
-  const ProcessResult result =
-      run_process(Arguments{"prlimit", fmt::format("--fsize={}", read(log).size()), PROGRAM} +
-                  resume + Arguments{full});
-  CHECK(error_line("attune", result) ==
-        "attune: " + log + ": cannot write the log: File too large");
-  CHECK(step_of(full + "/last.safetensors") == 40);
-  output_of(resume + Arguments{full});
-  check_same_tensors(whole + "/last.safetensors", full + "/last.safetensors");
-  check_same_tensors(whole + "/best.safetensors", full + "/best.safetensors");
-  CHECK(learnt_in(full) == learnt_in(whole));
 }
 
 TEST_CASE("attune train: one thread and two give bit-identical weights") {
@@ -311,26 +199,6 @@ TEST_CASE(
   CHECK(contains(output_of({"inspect", model}), "truecase            yes\n"));
 }
 
-TEST_CASE("attune train: a text in one TSV is the text in two files") {
-  const Corpus corpus;
-  const std::string train = corpus / "train.tsv", valid = corpus / "valid.tsv";
-  write(train, corpus.columns("train", ".en", ".xx"));
-  write(valid, corpus.columns("valid", ".en", ".xx"));
-  output_of(corpus.train("two", one_epoch));
-  output_of(Arguments{"train", "--out", corpus / "one", "--train", train, "--valid", valid} +
-            one_epoch);
-  check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
-  const std::string model = corpus / "one/best.safetensors";
-  const auto bleu = [&](const Arguments& files) {
-    return json_of(Arguments{"evaluate", "--json", "--model", model} + files).at("bleu");
-  };
-  CHECK(bleu({valid}) == bleu({corpus / "valid.en", corpus / "valid.xx"}));
-  output_of({"report", "--model", model, "--examples", "1"});
-  CHECK(error_of(Arguments{"train", "--out", corpus / "o", "--train", corpus / "train.en",
-                           "--valid", valid}) ==
-        "attune: " + corpus / "train.en:1: one column, expected source TAB target");
-}
-
 TEST_CASE("attune train: vocabularies from files, and words beside them unknown") {
   const Corpus corpus;
   write(corpus / "words.en", "one\ntwo\nEINS\n");
@@ -377,20 +245,6 @@ TEST_CASE("attune train: models of sentencepiece that are given") {
   CHECK(error_of(corpus.train("e", one_epoch + given)) ==
         "attune: " + corpus / "en.model: a model of sentencepiece was expected");
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
-}
-
-TEST_CASE("attune train: fewer subwords than characters are refused, with how many there may be") {
-  if (!text::has_sentencepiece()) return;
-  const Corpus corpus;
-  const std::string start =
-      "attune: --pieces 10: each character of the source is one of them, "
-      "so that at least ";
-  const std::string error = error_of(corpus.train("o", {"--tokens", "bpe", "--pieces", "10"}));
-  REQUIRE(error.starts_with(start));
-  CHECK(error.ends_with(" were expected"));
-  const std::string enough = std::to_string(std::stol(error.substr(start.size())));
-  CHECK_FALSE(
-      contains(error_of(corpus.train("o", {"--tokens", "bpe", "--pieces", enough})), "the source"));
 }
 
 TEST_CASE("attune train: subwords are learnt from so many lines, drawn by the seed") {
@@ -442,56 +296,6 @@ TEST_CASE("attune train: short pairs have exact matches, also where the loss cho
     CHECK(log_of(corpus / "out").back().at("chrf") ==
           json_of(evaluate + Arguments{"--json"}).at("chrf"));
   }
-}
-
-TEST_CASE("attune train: each validation shows two sentences, always the same") {
-  const Corpus corpus;
-  const std::string out =
-      output_of(corpus.train("out", tiny + Arguments{"--epochs", "2", "--validate-every", "25"}));
-  const auto source = lines_of(read(corpus / "valid.en")),
-             target = lines_of(read(corpus / "valid.xx"));
-  for (const std::size_t i : {7u, 22u}) {  // of 30
-    const std::string sample =
-        fmt::format("\n  source      {}\n  target      {}\n  prediction  ", source[i], target[i]);
-    const std::size_t first = out.find(sample);
-    REQUIRE(first != out.npos);
-    CHECK(out.find(sample, first + 1) != out.npos);  // of the second validation
-  }
-}
-
-TEST_CASE("attune train: progress is that of the limit that ends the run") {
-  const Corpus corpus;
-  const std::vector<std::string> lines = lines_of(output_of(
-      corpus.train("out", tiny + Arguments{"--minutes", "0.005", "--epochs", "1000000"})));
-  const auto progress = [](const std::string& line) { return contains(line, " %  step "); };
-  const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(), progress);
-  REQUIRE(last != lines.rend());
-  CHECK(last->starts_with("100 %  step "));
-  CHECK(contains(*last, "/25000000  "));
-  CHECK(last->ends_with("  0 s left"));
-}
-
-TEST_CASE("attune train: in a narrow terminal progress is cut behind the time left") {
-  const Corpus corpus;
-  const auto shown_in = [&](int columns) {
-    return Terminal(Arguments{PROGRAM} + corpus.train("out", one_epoch), columns)
-        .shown_to_the_end();
-  };
-  const std::string start = "\x1b[K";
-  CHECK(std::regex_search(shown_in(22), std::regex("\x1b\\[K  4 %  \\d+ s left")));
-  const std::string shown = shown_in(64);
-  int rewritten = 0;
-  for (std::size_t at = shown.find(start); at != shown.npos;) {
-    const std::size_t begin = at + start.size();
-    at = shown.find(start, begin);
-    const std::string line = shown.substr(begin, at - begin);
-    if (contains(line, "\n")) continue;  // a line that stays
-    ++rewritten;
-    CAPTURE(line);
-    CHECK(std::regex_search(line, std::regex(" %  \\d+ s left  step ")));
-    CHECK(text::code_points(line).size() <= 63);
-  }
-  CHECK(rewritten > 0);
 }
 
 TEST_CASE("attune train: bf16 products train as well, or a line says that there are none") {

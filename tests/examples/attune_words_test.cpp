@@ -8,7 +8,6 @@
 
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/matmul.hpp>
 
 #include "attune/data.hpp"
 #include "attune/output.hpp"
@@ -83,8 +82,7 @@ TEST_CASE(
     "attune report --live: the checkpoint is in the page, where a browser can hold and read it") {
   const TrainedWords& t = TrainedWords::get();
   const Directory directory;
-  const std::string page = directory / "page.html", out = directory / "out.html",
-                    big = directory / "big.safetensors";
+  const std::string page = directory / "page.html", out = directory / "out.html";
   const std::string script = R"(<!doctype html><script type="application/json" id="live">)";
   write(page, script + "</script>");
   output_of(t.with("report", {"--live", page, "--out", out}));
@@ -93,17 +91,6 @@ TEST_CASE(
   CHECK(run_process({"sh", "-c", "base64 -d | cmp - \"$1\"", "sh", t / "model/best.safetensors"},
                     {.input = live["checkpoint"]})
             .status == 0);
-  write(big, "");
-  std::filesystem::resize_file(big, 300 << 20);
-  const std::string model = t / "model";
-  const auto with_page = [&](const Arguments& models) {
-    return Arguments{"report", "--live", page, "--out", out} + models;
-  };
-  check_refused(
-      {{with_page({"--model", big}), big + ": 300 MiB, expected at most 256 in a page"},
-       {with_page({"--model", model, "--model", model}), "--live: 2 models, expected one"},
-       {t.with("report", {"--live", t / "train.tsv"}),
-        t / "train.tsv: expected the page that examples/page/build.sh makes"}});
 }
 
 TEST_CASE("attune predict: arguments, lines, the best few and JSON agree") {
@@ -214,16 +201,6 @@ TEST_CASE("attune evaluate: exact matches, token errors by length, and the confu
   CHECK(contains(table, "exact match 72.50 %"));
   CHECK(contains(table, "(not in the vocabulary)"));
   CHECK(contains(table, "11 mistakes; the 10 with the greatest probability"));
-  // Unknown tokens of a file are told in one line; it may have more columns, or the target first.
-  write(directory / "g.tsv", "☃atie\tt aː t i\ta note\n☃☃tie\tt t i\t\n");
-  write(directory / "swapped.tsv", "t aː t i\t☃atie\nt t i\t☃☃tie\n");
-  const ProcessResult plain = run(t.with("evaluate", {directory / "g.tsv", "--json"})),
-                      swapped =
-                          run(t.with("evaluate", {directory / "swapped.tsv", "--swap", "--json"}));
-  CHECK(contains(plain.err,
-                 "g.tsv: 3 of 10 source tokens were never seen in training and are read "
-                 "as <unk>: '☃'\n"));
-  CHECK(Json::parse(swapped.out)["all"] == Json::parse(plain.out)["all"]);
   // Without a file: the pairs that it was chosen by.
   const auto of = [&](const Arguments& more) {
     return json_of(t.with("evaluate", more + Arguments{"--json"}))["all"];
@@ -232,16 +209,6 @@ TEST_CASE("attune evaluate: exact matches, token errors by length, and the confu
   Json together = json_of(t.with("evaluate", {"--model", t / "model", "--json"}));
   CHECK(together["models"] == 2);
   CHECK(together["all"] == of({}));
-}
-
-TEST_CASE("attune evaluate: many lengths are told in ranges, and blanks can be seen") {
-  const Words files;
-  output_of(files.train("out", twenty_steps + Arguments{"--target-tokens", "characters"}));
-  std::string rows, target = "a";
-  for (int n = 1; n <= 25; ++n) rows += "ta\t" + (target = "t " + target) + "\n";
-  write(files / "long.tsv", rows);
-  const std::string table = output_of({"evaluate", "--model", files / "out", files / "long.tsv"});
-  for (const char* part : {"\n0 to 3 ", "\n48 to 51 ", "\n␣ "}) CHECK(contains(table, part));
 }
 
 TEST_CASE("attune report: a file that is no page is not replaced") {
@@ -500,20 +467,6 @@ TEST_CASE("attune train --resume: what may change, and what is told") {
   CHECK(steps == std::vector<long>{10, 20, 30});
   CHECK(contains(output_of(resume + Arguments{"--steps", "5"}),
                  "it is beyond the 5 steps that are asked for already\nfinished after 30 steps"));
-  Safetensors file = load_safetensors(last);
-  CHECK(file.metadata.at("products") == products_used());
-  file.metadata["products"] = "an abacus";
-  save_safetensors(last, file);
-  ProcessResult result = run(resume + Arguments{"--steps", "31"});
-  CHECK(contains(result.err, "the products were made by an abacus until now"));
-  // It stays true of the run, whoever makes the rest.
-  CHECK(contains(result.out, "\nproducts: an abacus"));
-  CHECK(load_safetensors(last).metadata.at("products").starts_with("an abacus"));
-  for (const char* steps : {"32", "33"}) {
-    result =
-        run(resume + Arguments{"--steps", steps}, {.environment = {{"ATTUNE_TARGET", "sse4"}}});
-    if (result.status == 0) CHECK(contains(result.out, "\nproducts: an abacus; attune (sse4)\n"));
-  }
 }
 
 TEST_CASE("attune train: the log has an object per line, with measures where it validated") {
@@ -521,42 +474,16 @@ TEST_CASE("attune train: the log has an object per line, with measures where it 
   output_of(files.train("out", tiny_words + Arguments{"--steps", "70", "--validate-every", "60"}));
   std::vector<long> steps;
   for (const Json& line : log_of(files / "out")) {
-    const long step = line.at("step");
-    steps.push_back(step);
+    steps.push_back(line.at("step"));
     for (const char* name : {"loss", "rss_mib", "rate"}) CHECK(line.at(name).get<double>() > 0);
-    CHECK(line.at("epoch") == step / 25);  // of the next batch
+    CHECK(line.at("epoch") == steps.back() / 25);  // of the next batch
     for (const char* name : {"exact_match", "token_error", "bleu", "chrf", "valid_loss"})
-      CHECK(line.contains(name) == (step != 50));
+      CHECK(line.contains(name) == (steps.back() != 50));
   }
   CHECK(steps == std::vector<long>{50, 60, 70});
-  // A second run keeps the files of the first.
-  const auto first = contents_of(files / "out");
-  CHECK(contains(output_of(files.train("out", twenty_steps)),
-                 "is kept as last.previous.safetensors"));
-  auto both = contents_of(files / "out");
-  for (const auto& [kept, name] : {std::pair{"best.previous.safetensors", "best.safetensors"},
-                                   {"last.previous.safetensors", "last.safetensors"},
-                                   {"log.previous.jsonl", "log.jsonl"}})
-    CHECK(both[files / ("out/" + std::string(kept))] ==
-          first.at(files / ("out/" + std::string(name))));
-}
-
-TEST_CASE("attune train: best.safetensors is the last of the checkpoints with the best measures") {
-  const Words files;
-  output_of(files.train(
-      "out", tiny_words + Arguments{"--steps", "300", "--validate-every", "10", "--rate", "0.01",
-                                    "--average", "0", "--patience", "100"}));
-  std::pair best(-1.0, -1.0);
-  long best_step = 0;
-  for (const Json& line : log_of(files / "out")) {
-    if (!line.contains("exact_match")) continue;
-    const std::pair now(line.at("exact_match").get<double>(),
-                        -line.at("token_error").get<double>());
-    if (now >= best) best = now, best_step = line.at("step");
-  }
-  CHECK(best.first > 0);
-  CHECK(step_of(files / "out/best.safetensors") == best_step);
-  CHECK(step_of(files / "out/last.safetensors") == 300);
+  const std::string last = read(files / "out/last.safetensors");  // which a second run keeps
+  output_of(files.train("out", twenty_steps));
+  CHECK(read(files / "out/last.previous.safetensors") == last);
 }
 
 TEST_CASE("attune train: updates that are not finite are skipped and counted; divergence is told") {
@@ -578,13 +505,6 @@ TEST_CASE("attune train: updates that are not finite are skipped and counted; di
   CHECK(left.metadata.at("divergence.skipped") == "3");
   for (const auto& [name, tensor] : file.tensors)  // no update was made
     CHECK(tensor.to_vector<float>() == left.tensors.at(name).to_vector<float>());
-
-  const ProcessResult diverged = run(files.train(
-      "high", tiny_words + Arguments{"--steps", "400", "--validate-every", "100", "--rate", "10",
-                                     "--clip", "1e9", "--average", "0", "--schedule", "constant"}));
-  CHECK(diverged.status == 0);
-  CHECK(contains(diverged.err, ": training diverges: the loss, "));
-  CHECK(step_of(files / "high/best.safetensors") == 100);
 }
 
 TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused by name") {
@@ -601,16 +521,6 @@ TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused
     CHECK(contains(error_of(predict), file));
     CHECK(contains(error_of(resume), file));
   }
-  write(file, whole + "x");
-  CHECK(contains(error_of(predict), file));
-  save_safetensors(file, {.tensors = {{"w", Tensor::of<float>({2}, {1, 2})}},
-                          .metadata = {{"made by", "something else"}}});
-  CHECK(contains(error_of(predict), file + ": checkpoint: the format is not named"));
-  std::filesystem::copy_file(TrainedWords::get() / "model/best.safetensors", file,
-                             std::filesystem::copy_options::overwrite_existing);
-  CHECK(contains(error_of(resume), file + ": checkpoint: there is no 'adam.steps'"));
-  CHECK(contents_of(files / "run").size() == 1);
-
   for (const auto& [name, value, part] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
            {"hidden", "0", "hidden"},
@@ -634,17 +544,6 @@ TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused
     const std::string line = error_of(predict);
     CHECK(contains(line, file));
     CHECK_MESSAGE(contains(line, part), line);
-  }
-  for (const char* name : {"format", "hidden", "model", "score", "source_vocabulary"}) {
-    CAPTURE(name);
-    save_changed(file, name, std::nullopt);
-    CHECK(contains(error_of({"report", "--model", file}), file));
-  }
-  for (const auto& [name, value] :
-       {std::pair{"held-out", "-4"}, {"seed", "x"}, {"steps", "forty"}}) {
-    CAPTURE_BINDING(name);
-    save_changed(file, name, value);
-    CHECK(contains(error_of({"report", "--model", file}), name));
   }
 }
 
@@ -680,23 +579,17 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothi
        "--pieces: it has no effect without tokens bpe or unigram"},
       {train({"--batch", "0"}), "--batch: '0' is not a whole number from 1 to 1000000000"},
       {train(valid + Arguments{"--jobs", "2"}), "--jobs: it has no effect without seeds"},
-      {train(valid + Arguments{"--heads", "2"}), "--heads: it has no effect without..."},
       {train({"--model", "lstm"}), "--model: 'lstm' is not one of bahdanau, ..."},
-      {train({"--tokens", "letters"}), "--tokens: 'letters' is not one of auto, ..."},
       {train({"--valid", files / "none"}), files / "none" + ": cannot be read..."},
       {train({}), "--train: no pair of " + bad + " can be held out (at most 0 of 1..."},
       {train(valid + Arguments{"--score", "location", "--longest", "3"}),
        files / "valid.tsv:..."},  // whose sources are longer
       {train({"--learning-rate", "1"}), "'--learning-rate' is not an option; did you mean --rate?"},
-      {train({"--rate", "-1"}), "--rate: '-1' is not a number from ..."},
       {{}, "no command: train, predict, ..."},
       {{"train"}, "--train: pairs were expected: a TSV (source TAB target), or two text files"},
       {{"trian"}, "'trian' is not a command; did you mean train?"},
       {{"predict", "--model", files.path(), "a"},
        files.path() + ": neither it nor a directory in it has a best.safetensors"},
-      {{"predict", "--model", files / "train.tsv", "a"}, files / "train.tsv: ..."},
-      {{"evaluate", files / "none", "--model", TrainedWords::get() / "model"},
-       files / "none" + ": cannot be read..."},
       {{"train", files / "train.tsv", "--out", ""}, "--out: a directory was expected"},
       {{"train", files / "train.tsv", "--out", files / "train.tsv"}, files / "train.tsv..."},
   });

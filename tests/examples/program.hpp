@@ -33,30 +33,4 @@ inline void check_errors(const std::vector<std::pair<Arguments, std::string>>& c
   }
 }
 
-/// A training that is interrupted at its first checkpoint and resumed has the bits of one that is
-/// left alone. `train` has all arguments but --out.
-inline void check_resumes_to_the_same_bits(const Arguments& train, const std::string& once,
-                                           const std::string& twice) {
-  const std::string last = twice + "/last.safetensors";
-  output_of(train + Arguments{"--out", once});
-  const ProcessResult ended =
-      run(train + Arguments{"--out", twice},
-          {.signal_when = [&] { return std::filesystem::exists(last); }, .signal = SIGTERM});
-  CHECK(ended.status == 128 + SIGTERM);
-  CHECK(contains(output_of(train + Arguments{"--out", twice, "--resume"}), "resuming at step "));
-  check_same_tensors(once + "/last.safetensors", last);
-}
-
-/// A comparison that is asked for again prints the same table, which begins with `title`, and
-/// trains nothing: the file of a run stays as it is.
-inline std::string check_compares_once(const Arguments& arguments, const std::string& title,
-                                       const std::string& file) {
-  const std::string table = output_of(arguments);
-  const auto written = std::filesystem::last_write_time(file);
-  const std::string again = output_of(arguments);
-  CHECK(again.substr(again.find(title)) == table.substr(table.find(title)));
-  CHECK(std::filesystem::last_write_time(file) == written);
-  return table;
-}
-
 }  // namespace attune::test

@@ -44,16 +44,6 @@ TEST_CASE("DirectoryLock: one that a killed process has left is taken over") {
         fmt::format("process {} on host {}\n", getpid(), host()));
 }
 
-TEST_CASE("DirectoryLock: where the file cannot be made it is named") {
-  const Directory directory;
-  std::filesystem::create_directory(directory / "attune.lock");
-  CHECK_THROWS_WITH_AS(
-      DirectoryLock(directory.path()),
-      fmt::format("--out: {}/attune.lock cannot be written: Is a directory", directory.path())
-          .c_str(),
-      Error);
-}
-
 TEST_CASE("RunDirectory: what dead processes were writing is removed, and nothing else") {
   const Directory directory;
   const std::string dead = "4194305";  // no process has so large a number

@@ -129,43 +129,6 @@ inline void check_same_tensors(const std::string& a, const std::string& b) {
   }
 }
 
-/// Resumes the run in a directory with each entry of its last checkpoint changed to what it cannot
-/// be, or hardly: entries take turns, so that each has every other value. Either it goes on, or one
-/// line names the checkpoint and the entry; of an option that is a path, the path is enough.
-inline void check_resumes_or_refuses(const std::string& name, const std::string& directory,
-                                     const std::set<std::string>& paths,
-                                     const std::function<ProcessResult()>& resume,
-                                     const std::vector<const char*>& values = {
-                                         "-1", "0", "nan", "inf", "1e300", "", "x",
-                                         "99999999999999999999"}) {
-  const auto whole = contents_of(directory);
-  const std::string last = directory + "/last.safetensors";
-  const Safetensors file = load_safetensors(last);
-  std::size_t first = 0;
-  for (const auto& entry : file.metadata) {
-    const std::string& key = entry.first;
-    first = 1 - first;
-    for (std::size_t i = first; i < values.size(); i += 2) {
-      const char* const value = values[i];
-      CAPTURE(key);
-      CAPTURE(value);
-      Safetensors changed = file;
-      changed.metadata[key] = value;
-      save_safetensors(last, changed);
-      const ProcessResult result = resume();
-      if (result.status == 0) {
-        for (const auto& [path, contents] : whole) write(path, contents);
-        continue;
-      }
-      const std::string line = error_line(name, result);
-      CHECK_MESSAGE((paths.contains(key) ? contains(line, value)
-                                         : contains(line, last) && contains(line, key)),
-                    line);
-    }
-  }
-  for (const auto& [path, contents] : whole) write(path, contents);
-}
-
 /// How many steps the checkpoint was trained for.
 inline long step_of(const std::string& path) {
   return std::stol(load_safetensors(path).metadata.at("step"));

@@ -62,12 +62,13 @@ def library(build, directory, fault, commands):
                                       capture_output=True, text=True).stdout.splitlines()[-1].split("&&")[-1])
     words = []
     for word in link:
-        layer = pathlib.Path(word).stem.removeprefix("lib")
-        if word.endswith(".a") and layer in LAYERS:
-            words += sorted(objects.get(str(o.relative_to(build)), str(o.relative_to(build)))
-                            for o in build.glob(f"{layer}/lib{layer}.a.p/*.o"))
+        if word.endswith(".a") and pathlib.Path(word).stem.removeprefix("lib") in LAYERS:
+            parts = sorted(str(o.relative_to(build)) for o in build.glob(f"{word}.p/*.o"))
+            assert parts, f"{word} has no objects in {build}"
+            words += [objects.pop(part, part) for part in parts]
         else:
             words.append(word)
+    assert not objects, f"the library is linked without {', '.join(objects)}"
     words = [word for word in words if pathlib.Path(word).name != "ccache"]
     words[words.index("-o") + 1] = str(directory / "libattune.so")
     run(words, build)
@@ -99,6 +100,7 @@ def test(build, layer, preload=None, seconds=None):
                                   errors="replace", timeout=seconds)
         except subprocess.TimeoutExpired:
             return "a test does not end"
+        assert done.returncode != 127, done.stderr  # the library cannot be loaded
         if done.returncode != 0:
             cases = [line.strip() for line in done.stdout.splitlines() if line.startswith("TEST CASE:")]
             return cases[0].removeprefix("TEST CASE:").strip() if cases else f"status {done.returncode}"

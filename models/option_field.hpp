@@ -185,11 +185,9 @@ std::vector<OptionField<Options>> attention_fields(bool with_direct = true) {
       only_with<Options>("a window", has_window,
                          number_field<Options>("half-width", "half width D of a window",
                                                of_attention(&Attention::half_width), 1, longest)),
-      choice_field<Options, Normalizer>("normalizer", "what turns scores into weights",
-                                        of_attention(&Attention::normalizer),
-                                        {{Normalizer::softmax, "softmax"},
-                                         {Normalizer::sparsemax, "sparsemax"},
-                                         {Normalizer::sigmoid, "sigmoid"}})};
+      choice_field<Options, Normalizer>(
+          "normalizer", "what turns scores into weights", of_attention(&Attention::normalizer),
+          {{Normalizer::softmax, "softmax"}, {Normalizer::sparsemax, "sparsemax"}})};
 }
 
 /// Sets an option by name. Throws when there is none of that name, and as its `set` does.

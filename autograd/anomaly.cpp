@@ -12,15 +12,6 @@
 namespace attune {
 namespace {
 
-/// Whether ATTUNE_DETECT_ANOMALY asks for it.
-bool wanted() {
-  const char* text = std::getenv("ATTUNE_DETECT_ANOMALY");
-  const std::string_view value = text ? text : "";
-  if (!value.empty() && value != "0" && value != "1")
-    fail("ATTUNE_DETECT_ANOMALY", in_quotes(value) + " is neither 0 nor 1");
-  return value == "1";
-}
-
 bool has_nan(const Tensor& x) {
   return std::ranges::any_of(x.to_vector<double>(), [](double v) { return std::isnan(v); });
 }
@@ -43,8 +34,12 @@ DetectAnomaly::DetectAnomaly() {
 DetectAnomaly::~DetectAnomaly() { --detail::anomaly_detectors; }
 
 int detail::read_anomaly_setting() {
+  const char* text = std::getenv("ATTUNE_DETECT_ANOMALY");
+  const std::string_view value = text ? text : "";
+  if (!value.empty() && value != "0" && value != "1")
+    fail("ATTUNE_DETECT_ANOMALY", in_quotes(value) + " is neither 0 nor 1");
   int unread = -1;
-  anomaly_detectors.compare_exchange_strong(unread, wanted());
+  anomaly_detectors.compare_exchange_strong(unread, value == "1");
   return anomaly_detectors;
 }
 

@@ -1,4 +1,5 @@
-// Attention over a memory.
+// Attention over a memory, each operation in one pass. What they compute: the functions of these
+// names in reference.hpp.
 #pragma once
 
 #include <attune/autograd/var.hpp>
@@ -6,25 +7,20 @@
 
 namespace attune {
 
-/// e_sb = v · tanh(q_b + k_sb)  (Bahdanau et al., 2014, appendix A.1.2) in one pass:
-/// q (B, A), k (S, B, A), v (A) -> (S, B); or for T queries at once, q (T, B, A) -> (T, S, B).
-/// With coverage (S, B) and w_c (A),  e_sb = v · tanh(q_b + k_sb + coverage_sb w_c)  (See, Liu and
-/// Manning, 2017, equation 11); with one of them alone, it is ignored. What is added to the keys is
-/// computed again in backward, not kept.
+/// q (B, A), k (S, B, A), v (A), coverage (S, B), w_c (A) -> (S, B); or for T queries at once,
+/// q (T, B, A) -> (T, S, B). With one of coverage and w_c alone, it is ignored. What they add to the
+/// keys is computed again in backward, not kept.
 Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage = {},
                     const Var& w_c = {});
 
-/// e_sb = q_b · k_sb in one pass: q (B, A), k (S, B, A) -> (S, B). With more heads, each has its
-/// own A / heads of the elements, and the result is (heads, S, B).
+/// q (B, A), k (S, B, A) -> (S, B), or with more heads (heads, S, B)
 Var dot_scores(const Var& q, const Var& k, Index heads = 1);
 
-/// c_b = Σ_s α_sb h_sb  (Bahdanau et al., 2014, equation 5): weights (S, B), memory (S, B, D) ->
-/// (B, D). With weights (heads, S, B), each head sums its own D / heads of the elements. Memory
-/// under a weight of exactly 0 (padding) is not read, and the gradient of that weight is 0.
+/// weights (S, B) or (heads, S, B), memory (S, B, D) -> (B, D). Memory under a weight of exactly 0
+/// (padding) is not read, and the gradient of that weight is 0.
 Var weighted_sum(const Var& weights, const Var& memory);
 
-/// Multi-head scaled dot-product attention in one pass, without storing the weights; see
-/// `attention_forward` in tensor/fused_attention.hpp: q (T, B, D), kv (S, B, 2D) -> (T, B, D).
+/// q (T, B, D), kv (S, B, 2D) -> (T, B, D), without storing the weights.
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {});
 
 /// Rows of a sequence by sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or

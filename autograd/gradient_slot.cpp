@@ -81,9 +81,10 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
   multiply_out(concat(a, 0), concat(b, 0), products.front().column);
 }
 
-void GradientSlot::multiply_out() {
-  if (products_.empty()) return;
+Tensor GradientSlot::finish() {
+  if (products_.empty()) return std::move(sum_);
   std::vector<Product> products = std::exchange(products_, {});
+  const char* const operation = products.front().context.operation;
   // In groups of the same columns, in the order they came.
   const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
   if (!std::ranges::is_sorted(products, {}, columns)) {
@@ -94,13 +95,8 @@ void GradientSlot::multiply_out() {
     while (end < products.size() && columns(products[end]) == columns(products[begin])) ++end;
     multiply_out(std::span(products).subspan(begin, end - begin));
   }
-}
-
-Tensor GradientSlot::finish() {
-  const char* put_off = products_.empty() ? nullptr : products_.front().context.operation;
-  multiply_out();
-  if (put_off && detail::detects_anomaly()) [[unlikely]]
-    detail::check_gradient(put_off, sum_);
+  if (detail::detects_anomaly()) [[unlikely]]
+    detail::check_gradient(operation, sum_);
   return std::move(sum_);
 }
 

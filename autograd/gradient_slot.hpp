@@ -36,7 +36,6 @@ class GradientSlot {
     Index column;
     detail::PullbackContext context;  // whose captures a and b are
   };
-  void multiply_out();
   void multiply_out(const Tensor& a, const Tensor& b, Index column);
   void multiply_out(std::span<const Product> products);
 

@@ -91,17 +91,15 @@ Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 /// log Σ eˣ along an axis, without overflow.
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 
-/// Along an axis, over the positions whose mask is 1; see normalize.hpp.
+/// Along an axis, over the positions whose mask is 1; see reference.hpp and normalize.hpp.
 Var softmax(const Var& x, int axis = -1, const Mask& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 
-/// Layer normalisation over the last axis in one pass; see `layer_norm_forward` in normalize.hpp.
-/// x (..., N), gain (N), bias (N) -> (..., N). A row is normalised by itself, whatever stands in
-/// the others; one of equal elements gives the bias.
+/// reference::layer_norm in one pass: x (..., N), gain (N), bias (N) -> (..., N). A row is
+/// normalised by itself, whatever stands in the others; one of equal elements gives the bias.
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
 
-/// Sparsemax along an axis, which unlike softmax gives exact zeros; see normalize.hpp, also for the
-/// gradient and the mask.
+/// reference::sparsemax, which unlike softmax gives exact zeros. With a mask as softmax's.
 Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {});
 
 /// The same elements in another shape; one extent may be -1.

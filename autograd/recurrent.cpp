@@ -35,24 +35,24 @@ void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Dire
 
 RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence& o) {
   const bool single = xw.rank() == 2, lstm = o.cell == Cell::lstm;
-  const Mask mask = o.mask.defined() ? o.mask.to(xw.dtype()) : o.mask;
-  const RecurrentInput input{as_sequence(xw.value()), w_h.value(), o.h0.value(), o.c0.value(),
-                             o.b_hn.value(),          mask,        o.direction,  o.cell};
-  const RecurrentStates states = recurrent_forward(input);
+  const Tensor x = as_sequence(xw.value());
+  const RecurrenceOf<Tensor> values{o.cell,         o.h0.value(),          o.c0.value(),
+                                    o.b_hn.value(), o.mask.to(xw.dtype()), o.direction};
+  const RecurrentStates states = recurrent_forward(x, w_h.value(), values);
   const Tensor h = single ? as_step(states.h) : states.h;
   Recording result = lstm ? record("lstm", {h, states.c[last_step(states.c.dim(0), o.direction)]})
                           : record("gru", h);
-  result.joint({xw, w_h, o.h0, o.c0, o.b_hn}, [=](auto dy, const auto& dx) {
+  result.joint({xw, w_h, o.h0, o.c0, o.b_hn}, [=, w_h = w_h.value()](auto dy, const auto& dx) {
     const auto& [dxw, dw_h, dh0, dc0, db_hn] = dx;
     const RecurrentGradients d =
-        recurrent_backward(input, states, as_sequence(dy[0]), lstm ? dy[1] : Tensor());
-    if (dw_h && input.cell == Cell::gru_reset_before) {
+        recurrent_backward(x, w_h, values, states, as_sequence(dy[0]), lstm ? dy[1] : Tensor());
+    if (dw_h && values.cell == Cell::gru_reset_before) {
       const Index n = states.h.dim(2);
       const Tensor d_rz = slice(d.dhw, 2, 0, 2 * n), d_n = slice(d.dhw, 2, 2 * n, 3 * n);
-      add_state_products(states.h, input.h0, d_rz, input.direction, *dw_h);
+      add_state_products(states.h, values.h0, d_rz, values.direction, *dw_h);
       dw_h->add_product(states.rh, d_n, 2 * n);
     } else if (dw_h) {
-      add_state_products(states.h, input.h0, d.dhw, input.direction, *dw_h);
+      add_state_products(states.h, values.h0, d.dhw, values.direction, *dw_h);
     }
     if (dh0) dh0->add(d.dh0);
     if (dc0) dc0->add(d.dc0);

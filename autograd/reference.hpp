@@ -1,5 +1,5 @@
-// What the fused operations mean: the same functions, one small operation at a time. Tests compare
-// the fused ones with these, values and gradients; read these first.
+// What the fused operations mean: their equations, and the same functions one small operation at a
+// time. Tests compare the fused ones with these, values and gradients; read these first.
 #pragma once
 
 #include <cmath>
@@ -30,6 +30,14 @@ inline Var product(const Var& v, const Var& w_h, Index k) {
   return matmul(v, block(w_h, k, w_h.dim(0)));
 }
 
+/// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
+///     i f g o = [σ σ tanh σ](xw_t + h_{t-1} W_h)
+///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
+/// GRU (Cho et al., 2014), where z keeps the old state, as in cuDNN; Bahdanau et al. (2014) have z
+/// and 1 - z exchanged, which is the same function with z's parameters negated:
+///     r z = σ(xw_t + h_{t-1} W_h),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1},
+///     gru:               n = tanh(xw_t + r ⊙ (h_{t-1} W_n + b_hn))
+///     gru_reset_before:  n = tanh(xw_t + (r ⊙ h_{t-1}) W_n)
 inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence& options = {}) {
   const Index steps = xw.dim(0), n = w_h.dim(0);
   const bool lstm = options.cell == Cell::lstm;
@@ -59,11 +67,13 @@ inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence
   return {stack(states), c};
 }
 
-/// The fused attention, with the weights (B, heads, T, S) before dropout.
-struct Attended {
-  Var y, weights;
+struct AttentionResult {
+  Var y, weights;  // (T, B, D), (B, heads, T, S) before dropout
 };
-inline Attended attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {}) {
+/// Scaled dot-product attention of T queries to S keys in each of K heads of A = D / K elements
+/// (Vaswani et al., 2017, equation 1 and section 3.2.2):
+///     y_k = softmax(q_k k_kᵀ / √A) v_k
+inline AttentionResult attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {}) {
   const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1), D = q.dim(2);
   const auto heads_of = [&](const Var& x) {  // (n, B, D) -> (B, heads, n, A)
     return permute(reshape(x, {x.dim(0), B, o.heads, D / o.heads}), {1, 2, 0, 3});
@@ -90,31 +100,55 @@ inline Attended attention(const Var& q, const Var& kv, const FusedAttentionOptio
   return {reshape(read, {T, B, D}), weights};
 }
 
+/// e_sb = v · tanh(q_b + k_sb)  (Bahdanau, Cho and Bengio, 2014, appendix A.1.2), and with coverage
+/// e_sb = v · tanh(q_b + k_sb + coverage_sb w_c)  (See, Liu and Manning, 2017, equation 11)
 inline Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage = {},
                            const Var& w_c = {}) {
   if (!coverage.defined()) return sum(v * tanh(q + k), {-1});
   return sum(v * tanh(q + (k + reshape(coverage, {k.dim(0), k.dim(1), 1}) * w_c)), {-1});
 }
 
-inline Var weighted_sum(const Var& weights, const Var& memory) {
-  return sum(reshape(weights, weights.shape().inserted(2, 1)) * memory, {0});
+/// e_ksb = q_bk · k_sbk, where head k has its own A / K of the elements; with one head, e (S, B)
+inline Var dot_scores(const Var& q, const Var& k, Index heads = 1) {
+  if (heads == 1) return sum(q * k, {-1});
+  std::vector<Var> scores;
+  for (Index i = 0, n = q.dim(1) / heads; i < heads; ++i)
+    scores.push_back(sum(block(q, i, n) * block(k, i, n), {-1}));
+  return stack(scores);
 }
 
+/// c_b = Σ_s α_sb h_sb  (Bahdanau et al., 2014, equation 5); with weights (K, S, B), head k sums its
+/// own D / K of the elements.
+inline Var weighted_sum(const Var& weights, const Var& memory) {
+  if (weights.rank() == 2)
+    return sum(reshape(weights, weights.shape().inserted(2, 1)) * memory, {0});
+  std::vector<Var> contexts;
+  for (Index i = 0, n = memory.dim(2) / weights.dim(0); i < weights.dim(0); ++i)
+    contexts.push_back(reference::weighted_sum(weights[i], block(memory, i, n)));
+  return concat(contexts, -1);
+}
+
+/// y_i = e^{x_i} / Σ_j e^{x_j}, over the positions whose mask is 1
 inline Var softmax(const Var& x, int axis, const Mask& mask = {}) {
   const Var e = mask.defined() ? exp(x) * mask : exp(x);
   return e / sum(e, {axis}, KeepAxes::yes);
 }
 
+/// y_i = x_i - log Σ_j e^{x_j}
 inline Var log_softmax(const Var& x, int axis) {
   return x - log(sum(exp(x), {axis}, KeepAxes::yes));
 }
 
+/// y = gain ⊙ (x - μ) / √(σ² + ε) + bias, with the mean μ and the variance σ² (divided by N) of each
+/// row  (Ba, Kiros and Hinton, 2016, without the recurrence of its equation 4)
 inline Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5) {
   const Var centred = x - mean(x, {-1}, KeepAxes::yes);
   const Var variance = mean(square(centred), {-1}, KeepAxes::yes);
   return gain * (centred / sqrt(variance + epsilon)) + bias;
 }
 
+/// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016):
+/// y_i = max(x_i - τ, 0), where τ makes the sum 1.
 /// x_i is in the support where Σ_j max(x_j - x_i, 0) < 1; there y = x - τ, and Σ y = 1 gives τ.
 inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
   axis = x.shape().axis(axis);
@@ -129,6 +163,10 @@ inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
   return support * (x - threshold);
 }
 
+/// -Σ_v q_v log softmax(logits)_v, where q is 1 at the target, or with label smoothing (Szegedy et
+/// al., 2016, section 7) 1 - ε there and ε/V more at every v:
+///     loss = (1 - ε) (-log p_target) + ε mean_v(-log p_v)
+///          = log Σ_v e^{x_v} - (1 - ε) x_target - ε/V Σ_v x_v
 inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                          const CrossEntropyOptions& options = {}) {
   const Tensor columns = targets.reshape(targets.shape().inserted(-1, 1));

@@ -5,19 +5,10 @@
 #include <fmt/format.h>
 
 #include <attune/nn/attention.hpp>
-#include <attune/nn/recurrent.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::nn {
-
-Var detail::add_v(const Scope& scope, Index attention) {
-  return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
-}
-
-Var detail::add_w_c(const Scope& scope, Index n, Coverage coverage) {
-  return coverage == Coverage::none ? Var() : scope.add("w_c", {n}, init::normal(0.01));
-}
 
 LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
                                        const ScoreOptions& o)
@@ -103,13 +94,10 @@ const ScoreKind& score_kind(std::string_view name) {
 std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
                                         const ScoreOptions& o) {
   const ScoreKind& kind = score_kind(o.kind);
-  if (kind.direct && query != memory) {
-    fail(
-        "score",
-        fmt::format("{} needs a state and annotations of the same size, not {} and {}: use general "
-                    "or another score with weights",
-                    kind.name, query, memory));
-  }
+  if (kind.direct && query != memory)
+    fail("score", fmt::format("{} needs a state and annotations of the same size, not {} and {}: "
+                              "use general or another score with weights",
+                              kind.name, query, memory));
   auto score = kind.make(scope, query, memory, o);
   if (o.coverage == Coverage::none || score->uses_coverage()) return score;
   return std::make_shared<CoveredScore>(scope, std::move(score), query);
@@ -127,8 +115,6 @@ Var seen_beside(const Var& weights, const Var& coverage) {
 }
 
 }  // namespace
-
-Var mean_of_heads(const Var& weights) { return weights.rank() == 3 ? mean(weights, {0}) : weights; }
 
 Var add_coverage(const Var& coverage, const Var& weights) {
   const Var seen = seen_beside(weights, coverage);
@@ -149,10 +135,6 @@ Memory select(const Memory& memory, const Tensor& rows) {
                    .mask = Mask::unchecked(gather(memory.keys.mask, rows, 1))},
           .lengths = gather(memory.lengths, rows),
           .columns = columns};
-}
-
-Past select(const Past& past, const Tensor& rows) {
-  return {past.steps, select_columns(past.coverage, rows), select_columns(past.weights, rows)};
 }
 
 namespace {
@@ -203,39 +185,24 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 }
 
 Memory Attention::remember(const Var& h, const Mask& mask) const {
-  return detail::in_layer(score_->path(), [&]() -> Memory {
-    ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
-    const Mask words = mask.to(h.dtype());
-    return {.h = score_->read(h),
-            .keys = {.k = score_->keys(h), .mask = words},
-            .lengths = sum(words, {0}),
-            .columns = arange(mask.dim(1))};
-  });
-}
-
-Past Attention::next(const Past& past, const Var& weights) const {
-  return {past.steps + 1, score_->uses_coverage() ? add_coverage(past.coverage, weights) : Var(),
-          score_->uses_weights() ? mean_of_heads(weights) : Var()};
-}
-
-/// Over the positions of each sentence, with or without heads.
-Var Attention::normalized(const Var& e, const Mask& mask) const {
-  if (options_.normalizer == Normalizer::sparsemax) return sparsemax(e, -2, mask);
-  // σ(e) = e^(log σ(e)), and log σ(e) = -softplus(-e).
-  const bool sigmoid = options_.normalizer == Normalizer::sigmoid;
-  return softmax(sigmoid ? -softplus(-e) : e, -2, mask);
+  const detail::InLayer layer(score_->path());
+  ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
+  const Mask words = mask.to(h.dtype());
+  return {.h = score_->read(h),
+          .keys = {.k = score_->keys(h), .mask = words},
+          .lengths = sum(words, {0}),
+          .columns = arange(mask.dim(1))};
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
-  return detail::in_layer(score_->path(), [&]() -> Attended {
-    ShapeCheck check("attention");
-    check("mask", memory.keys.mask.shape(), "S B")("query", query.state.shape(), "B Q");
-    if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
-    if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
-    if (options_.window != Window::global) return attend_to_window(query, memory);
-    const Var weights = normalized((*score_)(query, memory.keys), memory.keys.mask);
-    return {weighted_sum(weights, memory.h), weights};
-  });
+  const detail::InLayer layer(score_->path());
+  ShapeCheck check("attention");
+  check("mask", memory.keys.mask.shape(), "S B")("query", query.state.shape(), "B Q");
+  if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
+  if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
+  if (options_.window != Window::global) return attend_to_window(query, memory);
+  const Var weights = normalized((*score_)(query, memory.keys), memory.keys.mask);
+  return {weighted_sum(weights, memory.h), weights};
 }
 
 Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {

@@ -10,6 +10,7 @@
 
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/nn/layers.hpp>
+#include <attune/nn/recurrent.hpp>
 
 namespace attune::nn {
 
@@ -54,9 +55,8 @@ class Score {
   virtual Var keys(const Var& memory) const { return memory; }
   /// -> e (S, B), or (heads, S, B)
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
-  /// Whether it uses `past.coverage`.
+  /// Whether it uses `past.coverage`, and `past.weights`.
   virtual bool uses_coverage() const { return false; }
-  /// Whether it uses `past.weights`.
   virtual bool uses_weights() const { return false; }
   /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
   virtual Var read(const Var& memory) const { return memory; }
@@ -84,17 +84,17 @@ struct ScoreOptions {
 // The scores. All are made from a scope and the sizes Q of a query and D of the memory.
 
 namespace detail {
-
 /// v · tanh(...) starts with a variance near that of its argument.
-Var add_v(const Scope& scope, Index attention);
-
+inline Var add_v(const Scope& scope, Index attention) {
+  return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
+}
 /// Undefined without coverage.
-Var add_w_c(const Scope& scope, Index n, Coverage coverage = Coverage::summed);
-
+inline Var add_w_c(const Scope& scope, Index n, Coverage coverage = Coverage::summed) {
+  return coverage == Coverage::none ? Var() : scope.add("w_c", {n}, init::normal(0.01));
+}
 }  // namespace detail
 
-/// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a)   (Bahdanau et al., 2014, appendix A.1.2), with the
-/// coverage  v_a · tanh(s_{i-1} W_a + h_j U_a + coverage_j w_c)   (See et al., 2017, equation 11)
+/// reference::additive_scores with q = s_{i-1} W_a and k = h_j U_a, with coverage or without
 class AdditiveScore : public Score {
  public:
   AdditiveScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
@@ -317,7 +317,9 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
 //     coverage = add_coverage(coverage, weights);
 
 /// The mean over the heads: (heads, S, B) -> (S, B); (S, B) is returned as it is.
-Var mean_of_heads(const Var& weights);
+inline Var mean_of_heads(const Var& weights) {
+  return weights.rank() == 3 ? mean(weights, {0}) : weights;
+}
 
 /// Σ_{t' <= t} α_t'  (See et al., equation 10): coverage (S, B) or undefined, weights (S, B) or
 /// (heads, S, B), of which the mean counts -> (S, B).
@@ -339,7 +341,9 @@ struct Memory {
 /// nothing is recorded. If each column still belongs to the same sentence, the memory itself is
 /// returned: in a beam, hypotheses of one sentence are reordered at every step.
 Memory select(const Memory& memory, const Tensor& rows);
-Past select(const Past& past, const Tensor& rows);
+inline Past select(const Past& past, const Tensor& rows) {
+  return {past.steps, select_columns(past.coverage, rows), select_columns(past.weights, rows)};
+}
 
 /// The result of a step of attention.
 struct Attended {
@@ -360,10 +364,8 @@ enum class Window { global, local_monotonic, local_predictive };
 
 /// How scores become weights:
 ///  * softmax;
-///  * sparsemax (Martins and Astudillo, 2016), which gives most positions exactly 0;
-///  * sigmoid: σ(e_j) / Σ_k σ(e_k), which lets attention rest on several positions (the smoothing
-///    of Chorowski et al., 2015, section 2.3).
-enum class Normalizer { softmax, sparsemax, sigmoid };
+///  * sparsemax (Martins and Astudillo, 2016), which gives most positions exactly 0.
+enum class Normalizer { softmax, sparsemax };
 
 struct AttentionOptions {
   Window window = Window::global;
@@ -371,9 +373,9 @@ struct AttentionOptions {
   Normalizer normalizer = Normalizer::softmax;
 };
 
-/// With any score (Bahdanau et al., 2014, equations 6 and 5), over the window's positions:
-///     α_ij = exp(e_ij) / Σ_k exp(e_ik),   c_i = Σ_j α_ij h_j
-/// What h holds under padding does not matter, as long as it is finite.
+/// With any score, over the window's positions (Bahdanau et al., 2014, equations 6 and 5): the
+/// weights are the softmax of the scores, and the context is their weighted_sum of h, both as in
+/// autograd/reference.hpp. What h holds under padding does not matter, as long as it is finite.
 class Attention {
  public:
   /// Global attention, which has no parameters but the score's.
@@ -392,10 +394,17 @@ class Attention {
   Attended operator()(const Query& query, const Memory& memory) const;
 
   /// The past of the next step, from that of this step and its weights.
-  Past next(const Past& past, const Var& weights) const;
+  Past next(const Past& past, const Var& weights) const {
+    return {past.steps + 1, score_->uses_coverage() ? add_coverage(past.coverage, weights) : Var(),
+            score_->uses_weights() ? mean_of_heads(weights) : Var()};
+  }
 
  private:
-  Var normalized(const Var& e, const Mask& mask) const;
+  /// Over the positions of each sentence, with or without heads.
+  Var normalized(const Var& e, const Mask& mask) const {
+    return options_.normalizer == Normalizer::sparsemax ? sparsemax(e, -2, mask)
+                                                        : softmax(e, -2, mask);
+  }
   Attended attend_to_window(const Query& query, const Memory& memory) const;
 
   std::shared_ptr<const Score> score_;

@@ -55,36 +55,13 @@ Var Dropout::operator()(const Var& x) const {
   return x * mask;
 }
 
-Linear::Linear(const Scope& scope, Index in, Index out, const LinearOptions& options)
-    : W_(scope.add("W", {in, out}, options.weight_init)), path_(scope.path()) {
-  if (options.bias) b_ = scope.add("b", {out}, options.bias_init);
-}
-
-Var Linear::operator()(const Var& x) const {
-  return detail::in_layer(path_, [&] { return Var(AffineLogits{x, affine()}); });
-}
-
 Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init)
     : path_(scope.path()) {
-  detail::in_layer(path_, [&] {
-    if (vocabulary < 1)
-      fail("Embedding", fmt::format("vocabulary = {} is less than 1", vocabulary));
-  });
+  if (vocabulary < 1) {
+    const detail::InLayer layer(path_);
+    fail("Embedding", fmt::format("vocabulary = {} is less than 1", vocabulary));
+  }
   E_ = scope.add("E", {vocabulary, size}, init);
-}
-
-Var Embedding::operator()(const Tensor& ids) const {
-  return detail::in_layer(path_, [&] { return gather(E_, ids); });
-}
-
-LayerNorm::LayerNorm(const Scope& scope, Index n, double epsilon)
-    : gain_(scope.add("gain", {n}, init::constant(1))),
-      bias_(scope.add("bias", {n}, init::zeros())),
-      epsilon_(epsilon),
-      path_(scope.path()) {}
-
-Var LayerNorm::operator()(const Var& x) const {
-  return detail::in_layer(path_, [&] { return layer_norm(x, gain_, bias_, epsilon_); });
 }
 
 namespace {

@@ -51,10 +51,16 @@ struct LinearOptions {
 /// y = x W + b: what papers with column vectors write W x + b.
 class Linear {
  public:
-  Linear(const Scope& scope, Index in, Index out, const LinearOptions& options = {});
+  Linear(const Scope& scope, Index in, Index out, const LinearOptions& options = {})
+      : W_(scope.add("W", {in, out}, options.weight_init)), path_(scope.path()) {
+    if (options.bias) b_ = scope.add("b", {out}, options.bias_init);
+  }
 
   /// (..., in) -> (..., out)
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const {
+    const detail::InLayer layer(path_);
+    return AffineLogits{x, affine()};
+  }
 
   /// What it computes, for losses that are fused with it.
   Affine affine() const { return {W_, b_}; }
@@ -72,7 +78,10 @@ class Embedding {
   Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init = init::normal(0.1));
 
   /// ids i32 (...) -> (..., size)
-  Var operator()(const Tensor& ids) const;
+  Var operator()(const Tensor& ids) const {
+    const detail::InLayer layer(path_);
+    return gather(E_, ids);
+  }
 
   const Var& table() const { return E_; }
 
@@ -81,14 +90,20 @@ class Embedding {
   std::string path_;
 };
 
-/// y = gain ⊙ (x - μ) / √(σ² + ε) + bias  (Ba, Kiros and Hinton, 2016, without the recurrence of
-/// its equation 4), where μ and σ² are mean and variance of each row of n elements.
+/// Layer normalisation of each row of n elements: reference::layer_norm (autograd/reference.hpp).
 class LayerNorm {
  public:
-  LayerNorm(const Scope& scope, Index n, double epsilon = layer_norm_epsilon);
+  LayerNorm(const Scope& scope, Index n, double epsilon = layer_norm_epsilon)
+      : gain_(scope.add("gain", {n}, init::constant(1))),
+        bias_(scope.add("bias", {n}, init::zeros())),
+        epsilon_(epsilon),
+        path_(scope.path()) {}
 
   /// (..., n) -> (..., n)
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const {
+    const detail::InLayer layer(path_);
+    return layer_norm(x, gain_, bias_, epsilon_);
+  }
 
  private:
   Var gain_;  // (n), ones at first

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include <fmt/format.h>
@@ -17,17 +18,14 @@ namespace {
 /// Elements that one thread updates at a time.
 constexpr Index tile = 8192;
 
+/// Throws unless the value is in a range such as "[0, 1)" or "(0, inf)", which the message quotes.
 template <class T>
-void require(bool holds, const char* owner, const char* name, T value, const char* range) {
-  if (!holds) fail(owner, fmt::format("{} = {} is not in {}", name, value, range));
-}
-
-void require_rate(const char* owner, double rate) {
-  require(rate > 0 && std::isfinite(rate), owner, "rate", rate, "(0, inf)");
-}
-
-void require_count(const char* owner, const char* name, std::int64_t count, std::int64_t least) {
-  require(count >= least, owner, name, count, least == 0 ? "[0, inf)" : "[1, inf)");
+void require(const char* owner, const std::string& name, T value, const char* range) {
+  const auto v = static_cast<double>(value);
+  char* end = nullptr;
+  const double low = std::strtod(range + 1, &end), high = std::strtod(end + 1, &end);
+  if ((*range == '[' ? v >= low : v > low) && (*end == ']' ? v <= high : v < high)) return;
+  fail(owner, fmt::format("{} = {} is not in {}", name, value, range));
 }
 
 double ratio(std::int64_t a, std::int64_t b) {
@@ -64,12 +62,11 @@ Optimiser::Optimiser(Parameters& parameters, const char* owner, const char* name
                      double weight_decay)
     : StepState(parameters, owner, name), weight_decay_(weight_decay) {
   set_rate(rate);
-  require(weight_decay >= 0 && std::isfinite(weight_decay), owner_, "weight_decay", weight_decay,
-          "[0, inf)");
+  require(owner_, "weight_decay", weight_decay, "[0, inf)");
 }
 
 void Optimiser::set_rate(double rate) {
-  require_rate(owner_, rate);
+  require(owner_, "rate", rate, "(0, inf)");
   rate_ = rate;
 }
 
@@ -93,15 +90,13 @@ void Optimiser::step(const Gradients& gradients) {
 
 Adam::Adam(Parameters& parameters, const AdamOptions& options)
     : Optimiser(parameters, "Adam", "adam", options.rate, options.weight_decay), options_(options) {
-  require(options.beta1 >= 0 && options.beta1 < 1, owner_, "beta1", options.beta1, "[0, 1)");
-  require(options.beta2 >= 0 && options.beta2 < 1, owner_, "beta2", options.beta2, "[0, 1)");
-  require(options.epsilon > 0 && std::isfinite(options.epsilon), owner_, "epsilon", options.epsilon,
-          "(0, inf)");
+  require(owner_, "beta1", options.beta1, "[0, 1)");
+  require(owner_, "beta2", options.beta2, "[0, 1)");
+  require(owner_, "epsilon", options.epsilon, "(0, inf)");
   for (const NamedVariable& parameter : parameters) {
     decays_.push_back(!options.decays || options.decays(parameter));
     const double factor = options.rate_factor ? options.rate_factor(parameter) : 1;
-    require(factor >= 0 && std::isfinite(factor), owner_,
-            fmt::format("rate_factor of '{}'", parameter.name).c_str(), factor, "[0, inf)");
+    require(owner_, fmt::format("rate_factor of '{}'", parameter.name), factor, "[0, inf)");
     rate_factors_.push_back(factor);
   }
   for (const char* prefix : {"adam.m", "adam.v"}) add_slot(prefix);
@@ -150,8 +145,7 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
 
 Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
     : Optimiser(parameters, "Sgd", "sgd", options.rate, options.weight_decay), options_(options) {
-  require(options.momentum >= 0 && options.momentum < 1, owner_, "momentum", options.momentum,
-          "[0, 1)");
+  require(owner_, "momentum", options.momentum, "[0, 1)");
   if (options.nesterov && options.momentum == 0) fail("Sgd", "nesterov needs momentum > 0");
   if (options.momentum > 0) add_slot("sgd.v");
 }
@@ -201,7 +195,7 @@ std::string first_not_finite(const Parameters& parameters, const Gradients& grad
 
 MovingAverage::MovingAverage(Parameters& parameters, double decay)
     : StepState(parameters, "MovingAverage", "average"), decay_(decay) {
-  require(decay > 0 && decay < 1, owner_, "decay", decay, "(0, 1)");
+  require(owner_, "decay", decay, "(0, 1)");
   add_slot("average");
   for (std::size_t i = 0; i < count_; ++i) copy(parameters_.all()[i].variable.value(), slot(0, i));
 }
@@ -268,33 +262,33 @@ void DivergenceWatch::load(const Metadata& metadata) {
 // Schedules
 
 double ConstantRate::operator()(std::int64_t step) const {
-  require_rate("ConstantRate", rate);
-  require_count("ConstantRate", "step", step, 0);
+  require("ConstantRate", "rate", rate, "(0, inf)");
+  require("ConstantRate", "step", step, "[0, inf)");
   return rate;
 }
 
 double InverseSquareRoot::operator()(std::int64_t step) const {
-  require_rate("InverseSquareRoot", rate);
-  require_count("InverseSquareRoot", "warm_up", warm_up, 1);
-  require_count("InverseSquareRoot", "step", step, 0);
+  require("InverseSquareRoot", "rate", rate, "(0, inf)");
+  require("InverseSquareRoot", "warm_up", warm_up, "[1, inf)");
+  require("InverseSquareRoot", "step", step, "[0, inf)");
   return step < warm_up ? rate * ratio(step + 1, warm_up)
                         : rate * std::sqrt(ratio(warm_up, step + 1));
 }
 
 double LinearDecay::operator()(std::int64_t step) const {
-  require_rate("LinearDecay", rate);
-  require(last >= 0 && std::isfinite(last), "LinearDecay", "last", last, "[0, inf)");
-  require_count("LinearDecay", "after", after, 0);
-  require(steps > after, "LinearDecay", "steps", steps, "(after, inf)");
-  require_count("LinearDecay", "step", step, 0);
+  require("LinearDecay", "rate", rate, "(0, inf)");
+  require("LinearDecay", "last", last, "[0, inf)");
+  require("LinearDecay", "after", after, "[0, inf)");
+  require("LinearDecay", "step", step, "[0, inf)");
+  if (steps <= after) fail("LinearDecay", fmt::format("steps = {} is not in (after, inf)", steps));
   if (step <= after) return rate;
   return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;
 }
 
 /// The factor of the rate at a step of the warm-up; 1 from its last step on.
 double detail::warm_up_share(std::int64_t step, std::int64_t steps) {
-  require_count("WarmUp", "steps", steps, 1);
-  require_count("WarmUp", "step", step, 0);
+  require("WarmUp", "steps", steps, "[1, inf)");
+  require("WarmUp", "step", step, "[0, inf)");
   return step < steps ? ratio(step + 1, steps) : 1;
 }
 
@@ -304,11 +298,11 @@ HalveOnPlateau::HalveOnPlateau(const HalveOnPlateauOptions& options)
       best_(options.higher_is_better ? -std::numeric_limits<double>::infinity()
                                      : std::numeric_limits<double>::infinity()) {
   const char* const name = "HalveOnPlateau";
-  require_rate(name, options.rate);
-  require(options.factor > 0 && options.factor < 1, name, "factor", options.factor, "(0, 1)");
-  require_count(name, "patience", options.patience, 0);
-  require(options.minimum >= 0 && options.minimum <= options.rate, name, "minimum", options.minimum,
-          "[0, rate]");
+  require(name, "rate", options.rate, "(0, inf)");
+  require(name, "factor", options.factor, "(0, 1)");
+  require(name, "patience", options.patience, "[0, inf)");
+  if (!(options.minimum >= 0 && options.minimum <= options.rate))
+    fail(name, fmt::format("minimum = {} is not in [0, rate]", options.minimum));
 }
 
 double HalveOnPlateau::observe(double metric) {

@@ -56,8 +56,6 @@ std::vector<double> orthonormal(Index count, Index n, Random& random) {
 
 }  // namespace
 
-Init zeros() { return constant(0); }
-
 Init constant(double value) {
   return [value](Tensor& x, Random&) { fill(x, value); };
 }
@@ -111,7 +109,8 @@ Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
   if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
   Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
   Random random(seed_, path);
-  detail::in_layer(path, [&] { init(values, random); });
+  const detail::InLayer parameter(path);
+  init(values, random);
   return values.to(dtype_);
 }
 
@@ -135,16 +134,6 @@ const Var& Parameters::operator[](std::string_view path) const {
   const auto at = index_.find(std::string(path));
   if (at == index_.end()) fail("Parameters", fmt::format("there is no '{}'", path));
   return parameters_[at->second].variable;
-}
-
-Index Parameters::count() const {
-  Index n = 0;
-  for (const NamedVariable& parameter : parameters_) n += parameter.variable.size();
-  return n;
-}
-
-std::string Scope::path(std::string_view name) const {
-  return prefix_.empty() ? std::string(name) : fmt::format("{}.{}", prefix_, name);
 }
 
 namespace {

@@ -22,8 +22,8 @@ using Init = std::function<void(Tensor&, Random&)>;
 
 namespace init {
 
-Init zeros();
 Init constant(double value);
+inline Init zeros() { return constant(0); }
 /// Uniform in [low, high).
 Init uniform(double low, double high);
 /// Normal with mean 0.
@@ -77,7 +77,11 @@ class Parameters {
   bool contains(std::string_view path) const { return index_.contains(std::string(path)); }
 
   /// Number of elements in all of them.
-  Index count() const;
+  Index count() const {
+    Index n = 0;
+    for (const NamedVariable& parameter : parameters_) n += parameter.variable.size();
+    return n;
+  }
   DType dtype() const { return dtype_; }
 
  private:
@@ -111,7 +115,9 @@ class Scope {
  private:
   Scope(Parameters& parameters, std::string prefix)
       : parameters_(&parameters), prefix_(std::move(prefix)) {}
-  std::string path(std::string_view name) const;
+  std::string path(std::string_view name) const {
+    return (prefix_.empty() ? "" : prefix_ + ".") + std::string(name);
+  }
 
   Parameters* parameters_;
   std::string prefix_;
@@ -161,18 +167,12 @@ double load_number(const Metadata& metadata, const std::string& name, double low
 
 namespace detail {
 
-/// f(); an Error gets the path of the layer or parameter at its end: "..., in encoder.forward".
-template <class F>
-decltype(auto) in_layer(const std::string& path, F f) {
-  try {
-    return f();
-  } catch (const OutOfMemory&) {
-    throw;
-  } catch (const Error& error) {
-    if (path.empty()) throw;
-    throw Error(std::string(error.what()) + ", in " + path);
-  }
-}
+/// While one lives, errors in this thread end with the path of a layer or parameter: "..., in
+/// encoder.forward". Of several, the innermost one counts.
+struct InLayer : attune::detail::Restored<const std::string*> {
+  [[nodiscard]] explicit InLayer(const std::string& path)
+      : Restored(attune::detail::layer_path, &path) {}
+};
 
 }  // namespace detail
 

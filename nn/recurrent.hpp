@@ -74,14 +74,16 @@ concept RecurrentLayer =
 using attune::Cell;
 
 /// "lstm", "gru" or "gru_reset_before".
-const char* name_of(Cell cell);
+inline const char* name_of(Cell cell) {
+  return cell == Cell::lstm ? "lstm" : cell == Cell::gru ? "gru" : "gru_reset_before";
+}
 
 struct RecurrentOptions {
   Cell cell = Cell::gru;
   double forget_bias = 1;  // of an LSTM (Gers et al., 2000): remember, until learnt otherwise
 };
 
-/// The LSTM or GRU of `recurrent` (autograd/recurrent.hpp) over xw = x W_x + b. Cell::gru is the form
+/// The LSTM or GRU of reference::recurrent (autograd/reference.hpp) over xw = x W_x + b. Cell::gru is the form
 /// of cuDNN and PyTorch, and the faster one: a step is one product. The blocks of the weights'
 /// columns are in the order i f g o or r z n: G is 4 or 3.
 ///
@@ -92,16 +94,34 @@ class Recurrent {
   using Options = RecurrentOptions;
   using State = RecurrentState;
 
-  Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options = {});
+  Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options = {})
+      : cell_(options.cell),
+        W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
+        W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
+        b_(scope.add("b", {gates() * hidden}, bias_init(options, hidden))),
+        path_(scope.path()) {
+    if (cell_ == Cell::gru) b_hn_ = scope.add("b_hn", {hidden}, init::zeros());
+  }
 
   /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
-  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const;
+  RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const {
+    const detail::InLayer layer(path_);
+    ShapeCheck(operation_of(cell_))("x", x.shape(), "T B D");
+    const auto [h, c_last] = run(input(x), options);
+    return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
+  }
 
   /// The input's share of the gates, x W_x + b: (..., in) -> (..., G H)
-  Var input(const Var& x) const;
+  Var input(const Var& x) const {
+    const detail::InLayer layer(path_);
+    return add_matmul(b_, x, W_x_);
+  }
 
   /// One step from the gates' share of the input, xw (B, G H).
-  RecurrentState step(const Var& xw, const RecurrentState& state) const;
+  RecurrentState step(const Var& xw, const RecurrentState& state) const {
+    const auto [h, c] = run(xw, {.initial = state});
+    return {h, c};
+  }
 
   /// G
   Index gates() const { return gates_of(cell_); }
@@ -110,7 +130,21 @@ class Recurrent {
 
  private:
   /// For xw (T, B, G H), or for one step (B, G H); a GRU has no c.
-  RecurrentResult run(const Var& xw, const RunOptions<>& options) const;
+  RecurrentResult run(const Var& xw, const RunOptions<>& options) const {
+    const detail::InLayer layer(path_);
+    const auto& [mask, initial, direction] = options;
+    return recurrent(xw, W_h_, {cell_, initial.h, initial.c, b_hn_, mask, direction});
+  }
+
+  /// Zeros, but `forget_bias` for an LSTM's second gate.
+  static Init bias_init(const RecurrentOptions& options, Index hidden) {
+    if (options.cell != Cell::lstm) return init::zeros();
+    return [=](Tensor& b, Random&) {
+      fill(b, 0);
+      Tensor forget = b.slice(hidden, 2 * hidden);
+      fill(forget, options.forget_bias);
+    };
+  }
 
   Cell cell_;
   Var W_x_;   // (in, G H)

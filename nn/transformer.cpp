@@ -69,32 +69,30 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
 MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys_values,
                                                const Mask& mask, Weights weights) const {
   const Var q = query_(query);
-  const auto [read, alpha] =
-      detail::in_layer(path_, [&] { return attend(q, keys_values, mask, weights, options_); });
+  const detail::InLayer layer(path_);
+  const auto [read, alpha] = attend(q, keys_values, mask, weights, options_);
   return {output_(read), alpha};
 }
 
 MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) const {
   const Var q = query_(query);
-  const auto [read, alpha] = detail::in_layer(path_, [&]() -> MultiHeadResult {
-    const auto differentiated = [](const Var& x) { return recorded(x); };
-    if (!differentiated(q) && std::ranges::none_of(kept.places, differentiated)) {
-      std::vector<Tensor> places;
-      for (const Var& place : kept.places) places.push_back(place.value());
-      const AttentionStep step = attention_step(q.value(), places, kept.rows, options_.heads);
-      return {step.y, step.weights};
-    }
-    const Mask seen = Mask::unchecked(greater_equal(kept.rows, 0).to(q.dtype()));
-    const Tensor numbers = kept.rows.to(DType::f64);  // which holds each of them
-    const Tensor rows = maximum(numbers, scalar(0, DType::f64)).to(DType::i32);  // not seen: any
-    std::vector<Var> columns;
-    for (std::size_t s = 0; s < kept.places.size(); ++s)
-      columns.push_back(gather(kept.places[s], rows[static_cast<Index>(s)]));
-    const auto [y, weights] =
-        attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen, Weights::yes, options_);
-    return {y[0], weights[0]};
-  });
-  return {output_(read), alpha};
+  const detail::InLayer layer(path_);
+  const auto differentiated = [](const Var& x) { return recorded(x); };
+  if (!differentiated(q) && std::ranges::none_of(kept.places, differentiated)) {
+    std::vector<Tensor> places;
+    for (const Var& place : kept.places) places.push_back(place.value());
+    const AttentionStep step = attention_step(q.value(), places, kept.rows, options_.heads);
+    return {output_(step.y), step.weights};
+  }
+  const Mask seen = Mask::unchecked(greater_equal(kept.rows, 0).to(q.dtype()));
+  const Tensor numbers = kept.rows.to(DType::f64);  // which holds each of them
+  const Tensor rows = maximum(numbers, scalar(0, DType::f64)).to(DType::i32);  // not seen: any
+  std::vector<Var> columns;
+  for (std::size_t s = 0; s < kept.places.size(); ++s)
+    columns.push_back(gather(kept.places[s], rows[static_cast<Index>(s)]));
+  const auto [y, weights] =
+      attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen, Weights::yes, options_);
+  return {output_(y[0]), weights[0]};
 }
 
 Positions::Positions(const Scope& scope, Index size, PositionKind kind, Index longest)
@@ -114,18 +112,6 @@ Var Positions::operator()(const Var& x, Index begin) const {
   const Var places =
       end > longest ? Var(sinusoids(begin, end, size).to(x.dtype())) : slice(table_, 0, begin, end);
   return x + reshape(places, {end - begin, 1, size});
-}
-
-FeedForward::FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f,
-                         double dropout)
-    : inner_(scope / "inner", size, inner),
-      outer_(scope / "outer", inner, size),
-      f_(f),
-      dropout_(dropout) {}
-
-Var FeedForward::operator()(const Var& x) const {
-  const Var h = inner_(x);
-  return outer_(dropout_(f_ == Nonlinearity::relu ? relu(h) : gelu(h)));
 }
 
 TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOptions& o,

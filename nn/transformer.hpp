@@ -92,10 +92,17 @@ enum class Nonlinearity { relu, gelu };
 /// f(x W_1 + b_1) W_2 + b_2  (section 3.3), with dropout after f.
 class FeedForward {
  public:
-  FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f, double dropout);
+  FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f, double dropout)
+      : inner_(scope / "inner", size, inner),
+        outer_(scope / "outer", inner, size),
+        f_(f),
+        dropout_(dropout) {}
 
   /// (..., D) -> (..., D)
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const {
+    const Var h = inner_(x);
+    return outer_(dropout_(f_ == Nonlinearity::relu ? relu(h) : gelu(h)));
+  }
 
  private:
   Linear inner_, outer_;

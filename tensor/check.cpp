@@ -85,7 +85,10 @@ std::string in_quotes(std::string_view text) {
 Error::Error(std::string_view message) : std::runtime_error(printable(message)) {}
 
 void fail(std::string_view operation, std::string_view message) {
-  throw Error(fmt::format("{}: {}", operation, message));
+  const std::string* const path = detail::layer_path;
+  const bool named = path && !path->empty();
+  throw Error(
+      fmt::format("{}: {}{}{}", operation, message, named ? ", in " : "", named ? *path : ""));
 }
 
 OutOfMemory::OutOfMemory(std::string_view operation, std::string what, std::size_t bytes)

@@ -42,7 +42,14 @@ class OutOfMemory : public Error {
   bool named_;
 };
 
-/// Throws Error("operation: message").
+namespace detail {
+/// The path of the layer that this thread computes, or null: what `fail` adds to a message.
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit const std::string* layer_path =
+    nullptr;
+}  // namespace detail
+
+/// Throws Error("operation: message"); in a layer or parameter with a path it ends with
+/// ", in encoder.forward".
 [[noreturn]] void fail(std::string_view operation, std::string_view message);
 
 /// Sum and product, where what a caller gave enters; throws where no Index can hold it.

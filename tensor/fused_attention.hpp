@@ -20,11 +20,8 @@ struct FusedAttentionOptions {
   Random random = Random(0);
 };
 
-/// Scaled dot-product attention of T queries to S keys in each of K heads of A = D / K elements
-/// (Vaswani et al., 2017, equation 1 and section 3.2.2), with q (T, B, D) and kv (S, B, 2D), which
-/// holds keys and values side by side:
-///     y_k = softmax(q_k k_kᵀ / √A) v_k
-/// Blocks of queries meet blocks of keys with a running softmax (Dao et al., 2022, algorithm 1), so
+/// reference::attention (autograd/reference.hpp) of q (T, B, D) and kv (S, B, 2D), which holds keys
+/// and values side by side. Blocks of queries meet blocks of keys with a running softmax (Dao et al., 2022, algorithm 1), so
 /// that memory is linear in T and S. Keys that no query may see are not read; a query that sees
 /// none gets 0.
 struct AttentionForward {

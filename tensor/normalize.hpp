@@ -5,7 +5,10 @@
 
 namespace attune {
 
-/// y_i = e^{x_i} / Σ_j e^{x_j} along an axis. With a mask (that broadcasts to
+// What softmax, log_softmax, sparsemax, the cross-entropy and the layer normalisation compute: the
+// functions of these names in autograd/reference.hpp.
+
+/// Along an axis. With a mask (that broadcasts to
 /// x), only positions with mask 1 take part and all others get exactly 0; where no
 /// position has mask 1, all weights are 0. What x holds at masked positions does not matter, NaN
 /// included.
@@ -17,11 +20,10 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
 /// log Σ_j e^{x_j} along an axis, without overflow; over nothing it is -∞.
 Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
 
-/// y_i = x_i - log Σ_j e^{x_j} along an axis.
+/// Along an axis.
 Tensor log_softmax(const Tensor& x, int axis);
 
-/// Cross-entropy of every row with label smoothing ε, and its first term, which backward needs:
-///     loss_n = log Σ_v e^{x_nv} - (1 - ε) x_{n,target_n} - ε/V Σ_v x_nv
+/// Cross-entropy of every row with label smoothing ε, and log Σ_v e^{x_nv}, which backward needs.
 struct CrossEntropy {
   Tensor loss;         // (N)
   Tensor log_sum_exp;  // (N)
@@ -46,8 +48,7 @@ struct LayerNormForward {
   Tensor moments;  // (rows, 2)
 };
 
-/// y = g ⊙ (x - μ) / √(σ² + ε) + b with the mean μ and the variance σ² (divided by N) of each row
-/// (Ba, Kiros and Hinton, 2016): x (..., N), gain and bias (N).
+/// x (..., N), gain and bias (N)
 LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
                                     double epsilon);
 
@@ -59,8 +60,7 @@ struct LayerNormBackward {
 LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
                                       const LayerNormForward& forward, const Tensor& dy);
 
-/// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1} along an axis (Martins and Astudillo,
-/// 2016): y_i = max(x_i - τ, 0), where τ makes the sum 1. With a mask as softmax's.
+/// Along an axis, with a mask as softmax's.
 Tensor sparsemax(const Tensor& x, int axis, const Mask& mask = {});
 
 /// dx_i = dy_i - mean of dy over the support {y > 0} within it, and 0 outside.

@@ -33,30 +33,30 @@ struct Walk {
   Index width() const { return gates * hidden; }
 };
 
-Walk walk_of(const RecurrentInput& in) {
-  return {in.cell, in.xw.dim(0), in.xw.dim(1), in.w_h.dim(0), in.direction};
+Walk walk_of(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Tensor>& o) {
+  return {o.cell, xw.dim(0), xw.dim(1), w_h.dim(0), o.direction};
 }
 
 /// What is defined of the optional inputs has xw's dtype.
-void check_recurrent(const RecurrentInput& in) {
-  const bool lstm = in.cell == Cell::lstm;
-  const char* const operation = operation_of(in.cell);
+void check_recurrent(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Tensor>& o) {
+  const bool lstm = o.cell == Cell::lstm;
+  const char* const operation = operation_of(o.cell);
   ShapeCheck check(operation);
-  check("w_h", in.w_h.shape(), lstm ? "H 4H" : "H 3H");
-  check("xw", in.xw.shape(), lstm ? "T B 4H" : "T B 3H");
+  check("w_h", w_h.shape(), lstm ? "H 4H" : "H 3H");
+  check("xw", xw.shape(), lstm ? "T B 4H" : "T B 3H");
   const auto optional = [&](const char* name, const Tensor& x, const char* letters,
                             bool allowed = true, const char* of = "") {
     if (!x.defined()) return;
     if (!allowed) fail(operation, fmt::format("{} belongs to {} only", name, of));
     check(name, x.shape(), letters);
-    require_same_dtype(operation, in.xw, x);
+    require_same_dtype(operation, xw, x);
   };
-  require_same_dtype(operation, in.xw, in.w_h);
-  optional("b_hn", in.b_hn, "H", in.cell == Cell::gru, "Cell::gru");
-  optional("c0", in.c0, "B H", lstm, "an LSTM");
-  optional("h0", in.h0, "B H");
-  optional("mask", in.mask, "T B");
-  if (in.xw.dim(0) == 0) fail(operation, "the sequence has no steps");
+  require_same_dtype(operation, xw, w_h);
+  optional("b_hn", o.b_hn, "H", o.cell == Cell::gru, "Cell::gru");
+  optional("c0", o.c0, "B H", lstm, "an LSTM");
+  optional("h0", o.h0, "B H");
+  optional("mask", o.mask, "T B");
+  if (xw.dim(0) == 0) fail(operation, "the sequence has no steps");
 }
 
 Tensor or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
@@ -286,59 +286,61 @@ void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts
 
 }  // namespace
 
-RecurrentStates recurrent_forward(const RecurrentInput& in) {
-  check_recurrent(in);
-  const Walk walk = walk_of(in);
-  return visit_floating(operation_of(in.cell), in.xw, [&](auto zero) {
+RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
+                                  const RecurrenceOf<Tensor>& o) {
+  check_recurrent(xw, w_h, o);
+  const Walk walk = walk_of(xw, w_h, o);
+  return visit_floating(operation_of(o.cell), xw, [&](auto zero) {
     using T = decltype(zero);
-    const DType dtype = in.xw.dtype();
-    const bool lstm = in.cell == Cell::lstm;
+    const DType dtype = xw.dtype();
+    const bool lstm = o.cell == Cell::lstm;
     const Index n = walk.hidden;
     const Shape all{walk.steps, walk.batch, n}, state{walk.batch, n};
-    const Tensor h0 = or_zeros(in.h0, state, dtype);
-    const Tensor c0 = lstm ? or_zeros(in.c0, state, dtype) : Tensor();
-    const Tensor b_hn = in.cell == Cell::gru ? or_zeros(in.b_hn, {n}, dtype) : Tensor();
+    const Tensor h0 = or_zeros(o.h0, state, dtype);
+    const Tensor c0 = lstm ? or_zeros(o.c0, state, dtype) : Tensor();
+    const Tensor b_hn = o.cell == Cell::gru ? or_zeros(o.b_hn, {n}, dtype) : Tensor();
     RecurrentStates out;
     out.h = Tensor::uninitialized(all, dtype);
     if (lstm) out.c = Tensor::uninitialized(all, dtype);
     out.gates = Tensor::uninitialized(all.with(2, walk.kept * n), dtype);
-    if (in.cell == Cell::gru_reset_before) out.rh = Tensor::uninitialized(all, dtype);
+    if (o.cell == Cell::gru_reset_before) out.rh = Tensor::uninitialized(all, dtype);
     T *h = out.h.mutable_data<T>(), *c = elements_or_null<T>(out.c);
     run_forward<T>({.walk = walk,
-                    .xw = in.xw.data<T>(),
+                    .xw = xw.data<T>(),
                     .b_hn = elements_or_null<T>(b_hn),
-                    .mask = elements_or_null<T>(in.mask),
+                    .mask = elements_or_null<T>(o.mask),
                     .from_h = {h0.data<T>(), h},
                     .from_c = {elements_or_null<T>(c0), c},
                     .h = h,
                     .c = c,
                     .rh = elements_or_null<T>(out.rh),
                     .gates = out.gates.mutable_data<T>()},
-                   parts_of<T>(in.w_h, walk, /*transposed=*/false));
+                   parts_of<T>(w_h, walk, /*transposed=*/false));
     return out;
   });
 }
 
-RecurrentGradients recurrent_backward(const RecurrentInput& in, const RecurrentStates& states,
+RecurrentGradients recurrent_backward(const Tensor& xw, const Tensor& w_h,
+                                      const RecurrenceOf<Tensor>& o, const RecurrentStates& states,
                                       const Tensor& dh, const Tensor& dc_last) {
-  const Walk walk = walk_of(in);
+  const Walk walk = walk_of(xw, w_h, o);
   const Index n = walk.hidden;
-  return visit_floating(operation_of(in.cell), in.xw, [&](auto zero) {
+  return visit_floating(operation_of(o.cell), xw, [&](auto zero) {
     using T = decltype(zero);
-    const DType dtype = in.xw.dtype();
-    const bool lstm = in.cell == Cell::lstm;
+    const DType dtype = xw.dtype();
+    const bool lstm = o.cell == Cell::lstm;
     const Shape state{walk.batch, n};
-    const Tensor h0 = lstm ? Tensor() : or_zeros(in.h0, state, dtype);
-    const Tensor c0 = lstm ? or_zeros(in.c0, state, dtype) : Tensor();
+    const Tensor h0 = lstm ? Tensor() : or_zeros(o.h0, state, dtype);
+    const Tensor c0 = lstm ? or_zeros(o.c0, state, dtype) : Tensor();
     RecurrentGradients out;
-    out.dxw = Tensor::uninitialized(in.xw.shape(), dtype);
-    const bool apart = in.cell == Cell::gru;
-    out.dhw = apart ? Tensor::uninitialized(in.xw.shape(), dtype) : out.dxw;
+    out.dxw = Tensor::uninitialized(xw.shape(), dtype);
+    const bool apart = o.cell == Cell::gru;
+    out.dhw = apart ? Tensor::uninitialized(xw.shape(), dtype) : out.dxw;
     out.dh0 = zeros(state, dtype);
     if (lstm) out.dc0 = dc_last.defined() ? dc_last.clone() : zeros(state, dtype);
     T* dxw = out.dxw.mutable_data<T>();
     run_backward<T>({.walk = walk,
-                     .mask = elements_or_null<T>(in.mask),
+                     .mask = elements_or_null<T>(o.mask),
                      .dh = elements_or_null<T>(dh),
                      .gates = states.gates.data<T>(),
                      .h = {elements_or_null<T>(h0), lstm ? nullptr : states.h.data<T>()},
@@ -347,8 +349,8 @@ RecurrentGradients recurrent_backward(const RecurrentInput& in, const RecurrentS
                      .dhw = apart ? out.dhw.mutable_data<T>() : dxw,
                      .dh0 = out.dh0.mutable_data<T>(),
                      .dc0 = elements_or_null<T>(out.dc0)},
-                    parts_of<T>(in.w_h, walk, /*transposed=*/true));
-    if (in.b_hn.defined()) out.db_hn = sum(slice(out.dhw, 2, 2 * n, 3 * n), {0, 1});
+                    parts_of<T>(w_h, walk, /*transposed=*/true));
+    if (o.b_hn.defined()) out.db_hn = sum(slice(out.dhw, 2, 2 * n, 3 * n), {0, 1});
     return out;
   });
 }

@@ -19,17 +19,16 @@ constexpr Index gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 3; }
 /// The operation in error messages.
 constexpr const char* operation_of(Cell cell) { return cell == Cell::lstm ? "lstm" : "gru"; }
 
-/// What flows into a recurrence of G gates. An undefined state or bias is zero, an undefined mask
-/// is all ones.
-struct RecurrentInput {
-  Tensor xw;         // (T, B, G·H)
-  Tensor w_h;        // (H, G·H)
-  Tensor h0 = {};    // (B, H)
-  Tensor c0 = {};    // (B, H), LSTM only
-  Tensor b_hn = {};  // (H), Cell::gru only
-  Mask mask = {};    // (T, B)
-  Direction direction = Direction::forward;
+/// A recurrence beside its input and weights; T is Tensor, or Var for `recurrent` of
+/// autograd/recurrent.hpp. Undefined: zero states, no bias, all words.
+template <class T>
+struct RecurrenceOf {
   Cell cell = Cell::gru;
+  T h0 = {};                                 // (B, H)
+  T c0 = {};                                 // (B, H), LSTM only
+  T b_hn = {};                               // (H), Cell::gru only
+  Mask mask = {};                            // (T, B)
+  Direction direction = Direction::forward;  // backward visits the last step first
 };
 
 /// The states after every step, and what backward needs.
@@ -48,11 +47,15 @@ struct RecurrentGradients {
   Tensor db_hn;     // (H), where there is a b_hn
 };
 
-RecurrentStates recurrent_forward(const RecurrentInput& input);
+/// xw (T, B, G·H), w_h (H, G·H). All are of one dtype, the mask too.
+RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
+                                  const RecurrenceOf<Tensor>& options);
 
-/// The input and states of forward, which are not checked again, and dh (T, B, H) and dc_last
+/// The inputs and states of forward, which are not checked again, and dh (T, B, H) and dc_last
 /// (B, H), either of which may be undefined (zero). A GRU has no dc_last.
-RecurrentGradients recurrent_backward(const RecurrentInput& input, const RecurrentStates& states,
-                                      const Tensor& dh, const Tensor& dc_last = {});
+RecurrentGradients recurrent_backward(const Tensor& xw, const Tensor& w_h,
+                                      const RecurrenceOf<Tensor>& options,
+                                      const RecurrentStates& states, const Tensor& dh,
+                                      const Tensor& dc_last = {});
 
 }  // namespace attune

@@ -5,8 +5,9 @@
 
 namespace attune {
 
-/// e_sb = v · tanh(q_b + k_sb)  (Bahdanau, Cho and Bengio, 2014, appendix A.1.2), with
-/// q (B, A), k (S, B, A), v (A) -> e (S, B).
+// What they compute: the functions of these names in autograd/reference.hpp.
+
+/// q (B, A), k (S, B, A), v (A) -> e (S, B)
 Tensor additive_scores_forward(const Tensor& q, const Tensor& k, const Tensor& v);
 
 /// With t = tanh(q + k) and g = de v ⊙ (1 - t²), which are computed again rather than stored:
@@ -17,13 +18,11 @@ struct AdditiveScoresBackward {
 AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k, const Tensor& v,
                                                 const Tensor& de, Tensor& dk);
 
-/// e_ksb = q_bk · k_sbk, with q (B, A), k (S, B, A) -> e (K, S, B), where head k has its own A / K
-/// of the elements; with one head, e (S, B).
+/// q (B, A), k (S, B, A) -> e (K, S, B); with one head, e (S, B)
 Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads);
 
-/// c_b = Σ_s α_sb h_sb, with weights (S, B), memory (S, B, D) -> (B, D). With weights (K, S, B),
-/// head k sums its own D / K of the elements. Where a weight is exactly 0 the memory is not read,
-/// so what stands at masked positions does not matter.
+/// weights (S, B) or (K, S, B), memory (S, B, D) -> (B, D). Where a weight is exactly 0 the memory
+/// is not read, so what stands at masked positions does not matter.
 Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory);
 
 /// dα_sb = h_sb · dc_b, and 0 where α is exactly 0 and `memory` may hold anything.

@@ -163,7 +163,7 @@ class Mask : public Tensor {
     static_cast<Tensor&>(mask) = std::move(values);
     return mask;
   }
-  Mask to(DType dtype) const { return unchecked(Tensor::to(dtype)); }
+  Mask to(DType dtype) const { return defined() ? unchecked(Tensor::to(dtype)) : *this; }
 };
 
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);

@@ -25,19 +25,16 @@ double flops(const Tensor& w_h, bool training) {
 void recurrent(benchmark::State& state, Index gates, Cell cell) {
   const Index hidden = state.range(0);
   const bool training = state.range(1) != 0;
-  RecurrentInput in;
-  in.xw = randn({steps, batch, gates * hidden});
-  in.w_h = randn({hidden, gates * hidden});
-  in.cell = cell;
+  const Tensor xw = randn({steps, batch, gates * hidden}), w_h = randn({hidden, gates * hidden});
   const Tensor dh = randn({steps, batch, hidden});
-  Tensor dw = zeros(in.w_h.shape());
+  Tensor dw = zeros(w_h.shape());
   for (auto _ : state) {
-    const RecurrentStates out = recurrent_forward(in);
+    const RecurrentStates out = recurrent_forward(xw, w_h, {.cell = cell});
     benchmark::DoNotOptimize(out.h);
     if (!training) continue;
-    add_state_products(out.h, recurrent_backward(in, out, dh).dhw, dw);
+    add_state_products(out.h, recurrent_backward(xw, w_h, {.cell = cell}, out, dh).dhw, dw);
   }
-  bench::set_flops(state, flops(in.w_h, training));
+  bench::set_flops(state, flops(w_h, training));
 }
 
 void with_sizes(benchmark::internal::Benchmark* b) {

@@ -19,7 +19,7 @@ examples/packages.sh speech
 echo "== 2/3  Building into build/ (a minute or two, the first time)"
 examples/build.sh speech -Dspeech=enabled
 
-echo "== 3/3  Training a model on strings of 1 to 7 digits (ten minutes)"
+echo "== 3/3  Training a model on strings of 1 to 7 digits (twelve minutes on one CPU)"
 mkdir -p $out
 # DIGIT_SPEAKER_NUMBER.wav: numbers 5 to 9 choose the weights, those from 10 on are trained on.
 ls "$data" | awk -F '[_.]' -v OFS='\t' -v data="$data" -v out=$out '

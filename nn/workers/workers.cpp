@@ -166,10 +166,6 @@ void Workers::abort() {
 
 std::string Workers::name(int rank) const { return detail::worker_name(rank, hosts_); }
 
-Workers::Range Workers::shards_of(int rank, Index shards) const {
-  return {rank * shards / count_, (rank + 1) * shards / count_};
-}
-
 std::vector<std::string> Workers::gather(const std::string& said, std::optional<double> patience) {
   const auto own = static_cast<std::size_t>(rank_);
   std::vector<std::string> all(static_cast<std::size_t>(count_));

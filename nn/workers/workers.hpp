@@ -63,7 +63,9 @@ class Workers {
   struct Range {
     Index begin, end;
   };
-  Range shards_of(int rank, Index shards) const;
+  Range shards_of(int rank, Index shards) const {
+    return {rank * shards / count_, (rank + 1) * shards / count_};
+  }
 
   struct Sum {
     double loss;

@@ -2,7 +2,9 @@
 
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/autograd/reference.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/random.hpp>
 
 #include "support/same_function.hpp"
 

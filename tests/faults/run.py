@@ -62,13 +62,13 @@ def library(build, directory, fault, commands):
                                       capture_output=True, text=True).stdout.splitlines()[-1].split("&&")[-1])
     words = []
     for word in link:
-        layer = pathlib.Path(word).stem.removeprefix("lib")
-        if word.endswith(".a") and layer in LAYERS:
-            of_layer = sorted(str(o.relative_to(build)) for o in build.glob(f"lib{layer}.a.p/*.o"))
-            assert of_layer, f"{build} has no objects of {layer}"
-            words += [objects.get(o, o) for o in of_layer]
+        if word.endswith(".a") and pathlib.Path(word).stem.removeprefix("lib") in LAYERS:
+            parts = sorted(str(o.relative_to(build)) for o in build.glob(f"{word}.p/*.o"))
+            assert parts, f"{word} has no objects in {build}"
+            words += [objects.pop(part, part) for part in parts]
         else:
             words.append(word)
+    assert not objects, f"the library is linked without {', '.join(objects)}"
     words = [word for word in words if pathlib.Path(word).name != "ccache"]
     words[words.index("-o") + 1] = str(directory / "libattune.so")
     run(words, build)
@@ -100,7 +100,7 @@ def test(build, layer, preload=None, seconds=None):
                                   errors="replace", timeout=seconds)
         except subprocess.TimeoutExpired:
             return "a test does not end"
-        assert done.returncode != 127, f"the tests of {layer} do not start: {done.stderr}"
+        assert done.returncode != 127, done.stderr  # the library cannot be loaded
         if done.returncode != 0:
             before = done.stdout.partition("ERROR:")[0]  # a test case that only prints is named, too
             cases = [line.strip() for line in before.splitlines() if line.startswith("TEST CASE:")]

@@ -42,7 +42,6 @@ std::vector<ScoreOptions> scores() {
 const std::vector<AttentionOptions> windows = {
     {},
     {.normalizer = Normalizer::sparsemax},
-    {.normalizer = Normalizer::sigmoid},
     {.window = Window::local_monotonic, .half_width = 2},
     {.window = Window::local_monotonic, .half_width = 2, .normalizer = Normalizer::sparsemax},
     {.window = Window::local_predictive, .half_width = 2},
@@ -250,30 +249,6 @@ TEST_CASE("Attention: the coverage matters to scores with coverage, and to no ot
     // One that is not there yet is one of zeros.
     CHECK(difference(weights({}), weights(zeros({kSteps, kBatch}, DType::f64))) < 1e-15);
   });
-}
-
-TEST_CASE("Attention: the sigmoid's weights are normalised over all positions") {
-  Parameters params(1, DType::f64);
-  const auto score =
-      std::make_shared<const AdditiveScore>(params, kSize, kSize, ScoreOptions{.attention = 6});
-  const Attention attention(score, params, kSize, {.normalizer = Normalizer::sigmoid});
-  const Memory memory = attention.remember(randn({kSteps, kBatch, kSize}, DType::f64), mask);
-  const Query query{.state = randn({kBatch, kSize}, DType::f64, 2)};
-  const Tensor share = naive::map((*score)(query, memory.keys).value(),
-                                  [](double e) { return 1 / (1 + std::exp(-e)); }) *
-                       mask;
-  CHECK(difference(attention(query, memory).weights.value(), share / sum(share, {0})) < 1e-12);
-}
-
-TEST_CASE(
-    "Attention: the sigmoid's weights are finite for scores far below 0, and 0 without positions") {
-  Parameters params(1);
-  const Attention attention(std::make_shared<DotScore>(), params, 1,
-                            {.normalizer = Normalizer::sigmoid});
-  const Tensor h = Tensor::of<float>({2, 2, 1}, {-200, 1, -200, 1}),
-               words = Tensor::of<float>({2, 2}, {1, 0, 1, 0});
-  const Tensor w = attention({.state = ones({2, 1})}, attention.remember(h, words)).weights.value();
-  CHECK(identical(w, Tensor::of<float>({2, 2}, {0.5, 0, 0.5, 0})));
 }
 
 /// e = h · s

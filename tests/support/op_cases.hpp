@@ -460,18 +460,16 @@ inline void add_attention(List& list) {
   list.add("additive_scores with coverage", {"B A", "S B A", "A", "S B", "A"},
            OF(additive_scores(v[0], v[1], v[2], v[3], v[4])),
            OF(reference::additive_scores(v[0], v[1], v[2], v[3], v[4])), 4);
-  list.add("dot_scores", {"B A", "S B A"}, OF(dot_scores(v[0], v[1])), OF(sum(v[1] * v[0], {-1})));
+  list.add("dot_scores", {"B A", "S B A"}, OF(dot_scores(v[0], v[1])),
+           OF(reference::dot_scores(v[0], v[1])));
   list.add("dot_scores of two heads", {"B 2A", "S B 2A"}, OF(dot_scores(v[0], v[1], 2)),
-           OF(permute(sum(reshape(v[1] * v[0], {5, 2, 2, 3}), {-1}), {2, 0, 1})));
+           OF(reference::dot_scores(v[0], v[1], 2)));
   // The gradient of a weight of exactly 0 is 0 by definition: softmax gives none.
   list.add("weighted_sum", {"S B", "S B A"}, OF(weighted_sum(softmax(v[0], 0), v[1])),
            OF(reference::weighted_sum(softmax(v[0], 0), v[1])));
   list.add("weighted_sum of two heads", {"2 S B", "S B 2A"},
            OF(weighted_sum(softmax(v[0], 1), v[1])),
-           OF(reshape(sum(reshape(permute(softmax(v[0], 1), {1, 2, 0}), {5, 2, 2, 1}) *
-                              reshape(v[1], {5, 2, 2, 3}),
-                          {0}),
-                      {2, 6})));
+           OF(reference::weighted_sum(softmax(v[0], 1), v[1])));
   // By products of each sentence: (B, W, S) x (B, S, A) -> (B, W, A).
   const auto sentences_first = [](V x) { return permute(x, {1, 0, 2}); };
   const auto windowed = [=](V x, const Tensor& at) {

@@ -21,10 +21,20 @@ Tensor mask() { return mask_of(steps, {5, 2, 4}); }
 constexpr Cell cells[] = {Cell::lstm, Cell::gru, Cell::gru_reset_before};
 constexpr Direction directions[] = {Direction::forward, Direction::backward};
 
-RecurrentInput input_of(Cell cell, Direction direction, const Tensor& mask = {}) {
+/// A recurrence with its input and weights.
+struct Input : RecurrenceOf<Tensor> {
+  Tensor xw, w_h;
+};
+RecurrentStates run_forward(const Input& in) { return recurrent_forward(in.xw, in.w_h, in); }
+RecurrentGradients run_backward(const Input& in, const RecurrentStates& states, const Tensor& dh,
+                                const Tensor& dc_last) {
+  return recurrent_backward(in.xw, in.w_h, in, states, dh, dc_last);
+}
+
+Input input_of(Cell cell, Direction direction, const Tensor& mask = {}) {
   const bool lstm = cell == Cell::lstm;
   const Index gates = gates_of(cell) * hidden;
-  RecurrentInput in;
+  Input in;
   in.xw = randn({steps, batch, gates}, DType::f64);
   in.w_h = randn({hidden, gates}, DType::f64, 2);
   in.h0 = randn({batch, hidden}, DType::f64, 3);
@@ -54,8 +64,8 @@ Tensor row(const Tensor& state, Index b) {
 TEST_CASE("recurrences: padding carries the states over, in both directions") {
   for (Cell cell : cells) {
     for (Direction direction : directions) {
-      const RecurrentInput in = input_of(cell, direction, mask());
-      const RecurrentStates out = recurrent_forward(in);
+      const Input in = input_of(cell, direction, mask());
+      const RecurrentStates out = run_forward(in);
       for (const auto& [all, initial] : {std::pair(out.h, in.h0), std::pair(out.c, in.c0)}) {
         if (!all.defined()) continue;
         for (Index b = 0; b < batch; ++b) {
@@ -71,23 +81,23 @@ TEST_CASE("recurrences: padding carries the states over, in both directions") {
 TEST_CASE("recurrences: a padded batch is its sentences one by one to the bit") {
   for (Cell cell : cells) {
     for (Direction direction : directions) {
-      const RecurrentInput in = input_of(cell, direction, mask());
-      const RecurrentStates out = recurrent_forward(in);
+      const Input in = input_of(cell, direction, mask());
+      const RecurrentStates out = run_forward(in);
       const Tensor used = in.mask.reshape({steps, batch, 1});
       const Tensor dh = randn({steps, batch, hidden}, DType::f64, 9) * used;
       const Tensor dc_last = randn({batch, hidden}, DType::f64, 10);
-      const RecurrentGradients d = recurrent_backward(in, out, dh, dc_last);
+      const RecurrentGradients d = run_backward(in, out, dh, dc_last);
       for (Index b = 0; b < batch; ++b) {
         CAPTURE(b);
-        RecurrentInput alone = in;
+        Input alone = in;
         alone.xw = sentence(in.xw, b);
         alone.h0 = row(in.h0, b), alone.c0 = row(in.c0, b);
         alone.mask = {};
-        const RecurrentStates expected = recurrent_forward(alone);
+        const RecurrentStates expected = run_forward(alone);
         CHECK(same(sentence(out.h, b), expected.h));
         CHECK(same(sentence(out.c, b), expected.c));
         const RecurrentGradients expected_d =
-            recurrent_backward(alone, expected, sentence(dh, b), row(dc_last, b));
+            run_backward(alone, expected, sentence(dh, b), row(dc_last, b));
         CHECK(same(sentence(d.dxw, b), expected_d.dxw));
         CHECK(same(sentence(d.dhw, b), expected_d.dhw));
         CHECK(same(row(d.dh0, b), expected_d.dh0));
@@ -99,12 +109,12 @@ TEST_CASE("recurrences: a padded batch is its sentences one by one to the bit") 
 }
 
 TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
-  const RecurrentInput in = input_of(Cell::lstm, Direction::forward, mask());
-  const RecurrentStates out = recurrent_forward(in);
+  const Input in = input_of(Cell::lstm, Direction::forward, mask());
+  const RecurrentStates out = run_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9),
                dc = randn({batch, hidden}, DType::f64, 10);
   const Tensor dh_before = dh.clone(), dc_before = dc.clone(), c0_before = in.c0.clone();
-  recurrent_backward(in, out, dh, dc);
+  run_backward(in, out, dh, dc);
   CHECK(identical(dh, dh_before));
   CHECK(identical(dc, dc_before));
   CHECK(identical(in.c0, c0_before));
@@ -118,8 +128,8 @@ TEST_CASE("last_step: where a direction's last state stands") {
 TEST_CASE("lstm and gru: a batch of no sentences has no states") {
   for (Cell cell : cells) {
     const Index width = gates_of(cell) * 3;
-    const RecurrentInput in{.xw = zeros({2, 0, width}), .w_h = zeros({3, width}), .cell = cell};
-    CHECK(recurrent_forward(in).h.shape() == Shape{2, 0, 3});
+    const Input in{{.cell = cell}, zeros({2, 0, width}), zeros({3, width})};
+    CHECK(run_forward(in).h.shape() == Shape{2, 0, 3});
   }
 }
 

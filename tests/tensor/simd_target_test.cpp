@@ -83,15 +83,16 @@ std::vector<Result> results(DType dtype) {
   // Weights so small that a step enlarges no error; H products and some forty roundings each.
   constexpr Index steps = 5, hidden = 33;
   const Tensor w = randn({hidden, 4 * hidden}, dtype, 5) * 0.02;
-  const RecurrentInput lstm{
-      .xw = randn({steps, 41, 4 * hidden}, dtype, 6), .w_h = w, .cell = Cell::lstm};
-  const RecurrentStates forward = recurrent_forward(lstm);
+  const Tensor xw = randn({steps, 41, 4 * hidden}, dtype, 6),
+               dh = randn({steps, 41, hidden}, dtype, 7);
+  const RecurrenceOf<Tensor> lstm{.cell = Cell::lstm}, gru;
+  const RecurrentStates forward = recurrent_forward(xw, w, lstm);
   add("lstm", forward.h, steps * (hidden + 40));
-  add("lstm, backward", recurrent_backward(lstm, forward, randn({steps, 41, hidden}, dtype, 7)).dxw,
+  add("lstm, backward", recurrent_backward(xw, w, lstm, forward, dh).dxw,
       steps * (5 * hidden + 80));
-  const RecurrentInput gru{.xw = randn({steps, 41, 3 * hidden}, dtype, 8),
-                           .w_h = randn({hidden, 3 * hidden}, dtype, 9) * 0.02};
-  add("gru", recurrent_forward(gru).h, steps * (hidden + 40));
+  const Tensor gru_w = randn({hidden, 3 * hidden}, dtype, 9) * 0.02;
+  add("gru", recurrent_forward(randn({steps, 41, 3 * hidden}, dtype, 8), gru_w, gru).h,
+      steps * (hidden + 40));
   return all;
 }
 

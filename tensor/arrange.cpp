@@ -8,44 +8,40 @@
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune {
 namespace {
-
-constexpr Index copy_tile = 128 * 1024;  // bytes that one thread copies
-
-/// Copies `runs` runs of `bytes` bytes between two places with different strides (in bytes).
-void copy_runs(const std::byte* from, Index from_stride, std::byte* to, Index to_stride, Index runs,
-               Index bytes) {
-  if (runs == 1) {
-    return parallel_ranges(bytes, copy_tile, [&](Index begin, Index end) {
-      std::memcpy(to + begin, from + begin, end - begin);
-    });
-  }
-  parallel_each(runs, std::max<Index>(1, copy_tile / std::max<Index>(1, bytes)), [&](Index run) {
-    std::memcpy(to + run * to_stride, from + run * from_stride, bytes);
-  });
-}
 
 /// Bytes of x from `axis` on: one step of the axes before it.
 Index run_bytes(const Tensor& x, int axis) {
   return x.shape().product(axis, x.rank()) * static_cast<Index>(size_of(x.dtype()));
 }
 
-void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end) {
-  if (begin < 0 || begin > end || end > shape[axis]) {
-    fail(operation,
-         fmt::format("{} to {} of axis {} of {} do not exist", begin, end, axis, to_string(shape)));
+/// Copies `count` places of an axis to another tensor, whose other extents agree.
+void copy_places(int axis, const Tensor& x, Index begin, Tensor& y, Index y_begin, Index count) {
+  const Index step = run_bytes(x, axis + 1), bytes = count * step;
+  const Index x_stride = run_bytes(x, axis), y_stride = run_bytes(y, axis);
+  const std::byte* from = bytes_of(x).data() + begin * step;
+  std::byte* to = mutable_bytes_of(y).data() + y_begin * step;
+  const Index runs = x.shape().product(0, axis);
+  if (runs == 1) {
+    return parallel_ranges(bytes, copy_tile,
+                           [&](Index i, Index end) { std::memcpy(to + i, from + i, end - i); });
   }
+  parallel_each(runs, std::max<Index>(1, copy_tile / std::max<Index>(1, bytes)),
+                [&](Index run) { std::memcpy(to + run * y_stride, from + run * x_stride, bytes); });
+}
+
+void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end) {
+  if (begin < 0 || begin > end || end > shape[axis])
+    fail(operation, "{} to {} of axis {} of {} do not exist", begin, end, axis, shape);
 }
 
 /// `count` units of `bytes` bytes, `stride` bytes apart, one after another.
 void copy_units(const std::byte* from, Index stride, std::byte* to, Index count, Index bytes) {
   const auto copy_all = [&](auto size) {
-    for (Index i = 0; i < count; ++i) {
-      std::memcpy(to + i * bytes, from + i * stride, size);
-    }
+    for (Index i = 0; i < count; ++i) std::memcpy(to + i * bytes, from + i * stride, size);
   };
   if (bytes == 4) return copy_all(std::integral_constant<Index, 4>());  // one move, not a call
   if (bytes == 8) return copy_all(std::integral_constant<Index, 8>());
@@ -58,9 +54,7 @@ Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
   check_range("slice", x.shape(), axis, begin, end);
   axis = x.shape().axis(axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype(), "slice");
-  const Index step = run_bytes(x, axis + 1);
-  copy_runs(bytes_of(x).data() + begin * step, run_bytes(x, axis), mutable_bytes_of(y).data(),
-            run_bytes(y, axis), x.shape().product(0, axis), (end - begin) * step);
+  copy_places(axis, x, begin, y, 0, end - begin);
   return y;
 }
 
@@ -69,10 +63,8 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
   axis = to.shape().axis(axis);
   check_range("add_to_slice", to.shape(), axis, begin,
               checked_sum("add_to_slice", {begin, x.dim(axis)}));
-  if (to.shape().with(axis, x.dim(axis)) != x.shape()) {
-    fail("add_to_slice", fmt::format("{} is no slice along axis {} of {}", to_string(x.shape()),
-                                     axis, to_string(to.shape())));
-  }
+  if (to.shape().with(axis, x.dim(axis)) != x.shape())
+    fail("add_to_slice", "{} is no slice along axis {} of {}", x.shape(), axis, to.shape());
   are_same_or_apart("add_to_slice", x, to);
   const Index outer = x.shape().product(0, axis), inner = x.shape().product(axis + 1, x.rank());
   const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
@@ -87,25 +79,22 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
 Tensor concat(std::span<const Tensor> parts, int axis) {
   if (parts.empty()) fail("concat", "there is nothing to concatenate");
   for (const Tensor& part : parts)
-    if (!part.defined()) fail("concat", fmt::format("part {} is undefined", &part - parts.data()));
+    if (!part.defined()) fail("concat", "part {} is undefined", &part - parts.data());
   axis = parts[0].shape().axis(axis, "concat");
   Index total = 0;
   for (const Tensor& part : parts) {
     require_same_dtype("concat", parts[0], part);
     if (part.rank() != parts[0].rank() ||
         part.shape().with(axis, 0) != parts[0].shape().with(axis, 0)) {
-      fail("concat", fmt::format("{} and {} differ outside axis {}", to_string(parts[0].shape()),
-                                 to_string(part.shape()), axis));
+      fail("concat", "{} and {} differ outside axis {}", parts[0].shape(), part.shape(), axis);
     }
     total += part.dim(axis);
   }
   Tensor y = Tensor::uninitialized(parts[0].shape().with(axis, total), parts[0].dtype(), "concat");
-  std::byte* to = mutable_bytes_of(y).data();
+  Index begin = 0;
   for (const Tensor& part : parts) {
-    const Index run = run_bytes(part, axis);
-    copy_runs(bytes_of(part).data(), run, to, run_bytes(y, axis), part.shape().product(0, axis),
-              run);
-    to += run;
+    copy_places(axis, part, 0, y, begin, part.dim(axis));
+    begin += part.dim(axis);
   }
   return y;
 }
@@ -114,46 +103,40 @@ Tensor stack(std::span<const Tensor> rows) {
   if (rows.empty()) fail("stack", "there is nothing to stack");
   const Shape shape = rows[0].shape().inserted(0, static_cast<Index>(rows.size()));
   Tensor y = Tensor::uninitialized(shape, rows[0].dtype(), "stack");
-  std::byte* to = mutable_bytes_of(y).data();
   for (const Tensor& row : rows) {
     require_same_dtype("stack", rows[0], row);
-    if (row.shape() != rows[0].shape()) {
-      fail("stack", fmt::format("shapes {} and {} differ", to_string(rows[0].shape()),
-                                to_string(row.shape())));
-    }
-    const Index bytes = run_bytes(row, 0);
-    copy_runs(bytes_of(row).data(), 0, to, 0, 1, bytes);
-    to += bytes;
+    if (row.shape() != rows[0].shape())
+      fail("stack", "shapes {} and {} differ", rows[0].shape(), row.shape());
+    Tensor to = y[&row - rows.data()];
+    copy(row, to);
   }
   return y;
 }
 
 Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
   axis = x.shape().axis(axis, "pad");
-  if (before < 0 || after < 0)
-    fail("pad", fmt::format("{} before and {} after: negative", before, after));
-  const Index end = checked_sum("pad", {before, x.dim(axis), after}), step = run_bytes(x, axis + 1);
+  if (before < 0 || after < 0) fail("pad", "{} before and {} after: negative", before, after);
+  const Index end = checked_sum("pad", {before, x.dim(axis), after});
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end), x.dtype(), "pad");
   fill(y, value);
-  copy_runs(bytes_of(x).data(), run_bytes(x, axis), mutable_bytes_of(y).data() + before * step,
-            run_bytes(y, axis), x.shape().product(0, axis), run_bytes(x, axis));
+  copy_places(axis, x, 0, y, before, x.dim(axis));
   return y;
 }
 
 Tensor cumsum(const Tensor& x, int axis, Direction direction) {
   const detail::AxisView view("cumsum", x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "cumsum");
-  visit_elements("cumsum", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    detail::for_columns(view, [&](Index first, Index width) {
-      double total[detail::widest_column_block] = {};
-      for (Index i = 0; i < view.n; ++i) {
-        const Index step = direction == Direction::forward ? i : view.n - 1 - i;
-        const Index row = first + step * view.inner;
-        for (Index j = 0; j < width; ++j)
-          to[row + j] = static_cast<T>(total[j] += static_cast<double>(from[row + j]));
-      }
-    });
-  });
+  const auto compute = [&]<class T>(Index block, const T* from, T* to) {
+    const auto [first, width] = view.block(block);
+    double total[detail::widest_column_block] = {};
+    for (Index i = 0; i < view.n; ++i) {
+      const Index step = direction == Direction::forward ? i : view.n - 1 - i;
+      const Index row = first + step * view.inner;
+      for (Index j = 0; j < width; ++j)
+        to[row + j] = static_cast<T>(total[j] += static_cast<double>(from[row + j]));
+    }
+  };
+  parallel_rows("cumsum", std::tie(x, y), view.blocks(), view.tile(), compute);
   return y;
 }
 
@@ -161,10 +144,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   std::vector<int> order, all(x.rank());  // order: which axis of x each of y is, from 0
   for (int axis : axes) order.push_back(x.shape().axis(axis, "permute"));
   std::iota(all.begin(), all.end(), 0);
-  if (!std::ranges::is_permutation(order, all)) {
-    fail("permute", fmt::format("axes ({}) do not name each of {} once", fmt::join(axes, ", "),
-                                to_string(x.shape())));
-  }
+  if (!std::ranges::is_permutation(order, all))
+    fail("permute", "axes ({}) do not name each of {} once", fmt::join(axes, ", "), x.shape());
   // The last axes that stay where they are form one unit.
   int moved = x.rank();
   while (moved > 0 && order[moved - 1] == moved - 1) --moved;
@@ -180,8 +161,8 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   const Index unit = run_bytes(x, moved), row = extents[last] * unit;
   const std::byte* from = bytes_of(x).data();
   std::byte* to = mutable_bytes_of(y).data();
-  const Index rows_of_tile = std::max<Index>(1, 4 * detail::elementwise_tile / row);
-  parallel_each(y.shape().product(0, moved - 1), rows_of_tile, [&](Index k) {
+  const Index tile = std::max<Index>(1, 4 * elementwise_tile / row);
+  parallel_each(y.shape().product(0, moved - 1), tile, [&](Index k) {
     Index offset = 0, rest = k;
     for (std::size_t axis = last; axis-- > 0;) {
       offset += rest % extents[axis] * strides[axis];
@@ -222,9 +203,8 @@ void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
   const Index n = ids.size(), width = to.shape().product(1, to.rank());
   const auto* id = numbers_below("scatter_add", "id", ids, to.dim(0));
   if (rows.size() != n * width) {
-    fail("scatter_add",
-         fmt::format("shapes do not fit: ids {}, rows {}, target {}", to_string(ids.shape()),
-                     to_string(rows.shape()), to_string(to.shape())));
+    fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
+         to.shape());
   }
   visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
     for (Index i = 0; i < n; ++i) {
@@ -240,7 +220,7 @@ Mask mask_of(std::span<const Index> lengths, DType dtype) {
   visit_elements("mask_of", std::tie(mask), [&](auto* to) {
     for (Index b = 0; b < batch; ++b) {
       const Index length = lengths[b];
-      if (length < 1) fail("mask_of", fmt::format("sequence {} has the length {}", b, length));
+      if (length < 1) fail("mask_of", "sequence {} has the length {}", b, length);
       for (Index t = 0; t < length; ++t) to[t * batch + b] = 1;
     }
   });
@@ -257,9 +237,10 @@ std::vector<Index> lengths_of(const Mask& mask) {
     while (length < check['T'] && words.at<float>({length, b}) == 1) ++length;
     for (Index t = length; t < check['T']; ++t) {
       if (words.at<float>({t, b}) == 1) {
-        fail("lengths_of", fmt::format("column {} of the mask {} has a 1 after a 0, but padding "
-                                       "after the steps was expected",
-                                       b, to_string(mask.shape())));
+        fail("lengths_of",
+             "column {} of the mask {} has a 1 after a 0, but padding "
+             "after the steps was expected",
+             b, mask.shape());
       }
     }
     lengths.push_back(length);
@@ -269,9 +250,10 @@ std::vector<Index> lengths_of(const Mask& mask) {
 
 Index windows_of(Index steps, const UnfoldOptions& o) {
   if (o.width < 1 || o.stride < 1 || o.before < 0 || o.after < 0) {
-    fail("unfold", fmt::format("width {} and stride {} must be at least 1, before {} and after {} "
-                               "at least 0",
-                               o.width, o.stride, o.before, o.after));
+    fail("unfold",
+         "width {} and stride {} must be at least 1, before {} and after {} "
+         "at least 0",
+         o.width, o.stride, o.before, o.after);
   }
   const Index room = checked_sum("unfold", {steps, o.before, o.after}) - o.width;
   return room < 0 ? 0 : room / o.stride + 1;
@@ -282,43 +264,40 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
   const Index steps = x.dim(0), batch = x.dim(1), d = x.dim(2), windows = windows_of(steps, o);
   const Index row_size = checked_product("unfold", o.width, d);
   Tensor y = Tensor::uninitialized({windows, batch, row_size}, x.dtype(), "unfold");
-  visit_elements("unfold", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    parallel_each(windows * batch, detail::runs_of_tile(o.width * d), [&](Index row) {
-      const Index first = row / batch * o.stride - o.before, b = row % batch;
-      for (Index k = 0; k < o.width; ++k) {
-        T* part = to + (row * o.width + k) * d;
-        const Index t = first + k;
-        if (t < 0 || t >= steps) {
-          std::fill_n(part, d, T(0));
-        } else {
-          std::copy_n(from + (t * batch + b) * d, d, part);
-        }
+  const auto compute = [&]<class T>(Index row, const T* from, T* to) {
+    const Index first = row / batch * o.stride - o.before, b = row % batch;
+    for (Index k = 0; k < o.width; ++k) {
+      T* part = to + (row * o.width + k) * d;
+      const Index t = first + k;
+      if (t < 0 || t >= steps) {
+        std::fill_n(part, d, T(0));
+      } else {
+        std::copy_n(from + (t * batch + b) * d, d, part);
       }
-    });
-  });
+    }
+  };
+  parallel_rows("unfold", std::tie(x, y), windows * batch, rows_of_tile(o.width * d), compute);
   return y;
 }
 
 Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& o) {
   ShapeCheck("unfold_backward")("dy", dy.shape(), "T B N");
   const Index windows = windows_of(steps, o), batch = dy.dim(1), d = dy.dim(2) / o.width;
-  if (dy.dim(0) != windows || dy.dim(2) != d * o.width) {
-    fail("unfold_backward", fmt::format("dy {} is not of {} windows of {} steps",
-                                        to_string(dy.shape()), windows, o.width));
-  }
+  if (dy.dim(0) != windows || dy.dim(2) != d * o.width)
+    fail("unfold_backward", "dy {} is not of {} windows of {} steps", dy.shape(), windows, o.width);
   Tensor dx = zeros({steps, batch, d}, dy.dtype());
-  visit_elements("unfold_backward", std::tie(dy, dx), [&](const auto* from, auto* to) {
-    parallel_each(steps * batch, detail::runs_of_tile(o.width * d), [&](Index row) {
-      const Index at = row / batch + o.before, b = row % batch;
-      // Windows w with w · stride <= at < w · stride + width.
-      const Index last = std::min(windows - 1, at / o.stride);
-      const Index first = at < o.width ? 0 : (at - o.width) / o.stride + 1;
-      for (Index w = first; w <= last; ++w) {
-        const auto* part = from + ((w * batch + b) * o.width + at - w * o.stride) * d;
-        for (Index i = 0; i < d; ++i) to[row * d + i] += part[i];
-      }
-    });
-  });
+  const auto compute = [&](Index row, const auto* from, auto* to) {
+    const Index at = row / batch + o.before, b = row % batch;
+    // Windows w with w · stride <= at < w · stride + width.
+    const Index last = std::min(windows - 1, at / o.stride);
+    const Index first = at < o.width ? 0 : (at - o.width) / o.stride + 1;
+    for (Index w = first; w <= last; ++w) {
+      const auto* part = from + ((w * batch + b) * o.width + at - w * o.stride) * d;
+      for (Index i = 0; i < d; ++i) to[row * d + i] += part[i];
+    }
+  };
+  parallel_rows("unfold_backward", std::tie(dy, dx), steps * batch, rows_of_tile(o.width * d),
+                compute);
   return dx;
 }
 

@@ -81,16 +81,15 @@ void cache_free(const Block& block) noexcept;
 /// The same for a block that was allocated with Fit::own_class.
 void cache_free(void* memory, std::size_t bytes) noexcept;
 
-/// Makes the calling thread keep no blocks of its own from now on: a worker of the pool may sleep
-/// for long on what others could use.
+/// Disables the block cache of the calling thread: a worker of the pool may sleep for long on blocks
+/// that others could use.
 void keep_no_thread_cache() noexcept;
 
-/// Answers "was this buffer written after I looked at it?" by a comparison: a write stamps the
-/// buffer with the clock, and whoever wants to know later (a recorded operation, a packed form, a
-/// norm) ticks it with observe(). Writes are many and observations few, so writes only read.
-/// Relaxed is enough: a write that happens before the observation reads at most what observe()
-/// returns, a write after it reads more; and where neither happens before the other, the elements
-/// themselves are raced for.
+/// Tells by a comparison whether a buffer was written after an observation: a write stamps the
+/// buffer with the clock, and an observer (a recorded operation, a packed form, a norm) ticks it
+/// with observe(). Writes are many and observations few, so writes only read. Relaxed is enough: a
+/// write that happens before the observation reads at most what observe() returns, a write after it
+/// reads more; where neither happens before the other, the elements themselves are raced for.
 inline std::atomic<std::uint64_t> modification_clock{0};
 inline std::uint64_t observe() { return fetch_add(modification_clock, std::uint64_t{1}); }
 inline std::uint64_t write_stamp() { return modification_clock.load(std::memory_order_relaxed); }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -9,38 +8,17 @@
 namespace attune {
 namespace {
 
-struct CodePoint {
-  std::uint32_t value;
-  std::size_t bytes;  // 0: not UTF-8
-};
-
-/// That at the start of a text which is not empty.
-CodePoint first_of(std::string_view text) {
-  constexpr std::uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};  // of so many bytes
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return {byte(0), 1};
-  const auto bytes = static_cast<std::size_t>(std::countl_one(byte(0)));
-  if (bytes < 2 || bytes > 4 || bytes > text.size()) return {0, 0};
-  std::uint32_t value = byte(0) & (0x7Fu >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {0, 0};
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  const bool is_surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (value < smallest[bytes] || value > 0x10FFFF || is_surrogate) return {0, 0};
-  return {value, bytes};
-}
-
-bool is_shown(std::uint32_t c) {
+bool is_shown(char32_t c) {
   return !(c < 0x20 || (c >= 0x7F && c <= 0x9F) || c == 0x61C || c == 0x200E || c == 0x200F ||
            (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069));
 }
 
-std::string escape(std::uint32_t c) {
+std::string escaped(char32_t c) {
   if (c == '\n') return "\\n";
   if (c == '\r') return "\\r";
   if (c == '\t') return "\\t";
-  return c < 0x20 ? fmt::format("\\x{:02x}", c) : fmt::format("\\u{:04x}", c);
+  const auto number = static_cast<std::uint32_t>(c);
+  return c < 0x20 ? fmt::format("\\x{:02x}", number) : fmt::format("\\u{:04x}", number);
 }
 
 /// 40000000000 -> "40 GB"
@@ -54,19 +32,38 @@ std::string in_words(std::size_t bytes) {
 
 }  // namespace
 
+/// By the table of well-formed byte sequences (The Unicode Standard, table 3-7).
+char32_t next_point(std::string_view text, std::size_t& at) {
+  const auto first = static_cast<unsigned char>(text[at++]);
+  if (first < 0x80) return first;
+  const int following = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+  if (first < 0xC2 || first > 0xF4) return not_utf8;
+  // No longer form than needed, no surrogates, nothing beyond U+10FFFF.
+  unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  char32_t point = first & (0x3F >> following);
+  for (int i = 0; i < following; ++i) {
+    const unsigned byte = at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+    if (byte < low || byte > high) return not_utf8;
+    point = point << 6 | (byte & 0x3F);
+    ++at;
+    low = 0x80, high = 0xBF;
+  }
+  return point;
+}
+
 std::string printable(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
-  while (!text.empty()) {
-    const auto [c, bytes] = first_of(text);
-    if (bytes == 0) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-    } else if (is_shown(c) || kept.find(text.substr(0, bytes)) != kept.npos) {
-      out += text.substr(0, bytes);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const char32_t c = next_point(text, at);
+    const std::string_view bytes = text.substr(begin, at - begin);
+    if (c == not_utf8) {
+      for (const unsigned char byte : bytes) out += fmt::format("\\x{:02x}", byte);
     } else {
-      out += escape(c);
+      out += is_shown(c) || kept.find(bytes) != kept.npos ? std::string(bytes) : escaped(c);
     }
-    text.remove_prefix(std::max<std::size_t>(1, bytes));
   }
   return out;
 }
@@ -107,9 +104,8 @@ void OutOfMemory::throw_as(std::string_view operation) const {
 Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
   Index total = 0;
   for (const Index term : terms) {
-    if (__builtin_add_overflow(total, term, &total)) {
+    if (__builtin_add_overflow(total, term, &total))
       fail(operation, fmt::format("{} is too large a sum", fmt::join(terms, " + ")));
-    }
   }
   return total;
 }
@@ -137,9 +133,8 @@ ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::st
     const Index extent = extents[axis];
     const std::size_t begin = at;
     Index factor = 0;
-    for (; at < letters.size() && letters[at] >= '0' && letters[at] <= '9'; ++at) {
+    for (; at < letters.size() && letters[at] >= '0' && letters[at] <= '9'; ++at)
       factor = 10 * factor + (letters[at] - '0');
-    }
     if (at == letters.size() || letters[at] == ' ') {
       if (factor != extent) wrong(fmt::format("{} was expected", factor));
       continue;

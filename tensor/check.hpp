@@ -9,6 +9,12 @@
 
 namespace attune {
 
+inline constexpr char32_t not_utf8 = 0xFFFFFFFF;
+
+/// The code point at `at`, which moves behind it; not_utf8 for bytes that are none, of which each
+/// sequence that could have begun one counts once.
+char32_t next_point(std::string_view text, std::size_t& at);
+
 /// The text with escapes such as `\n`, `\x1b` and `\u202e` for what would do something to a
 /// terminal, a log or the line it stands in: control characters (C0, DEL, C1) but for those in
 /// `kept`, line and paragraph separators, what changes the direction of writing (U+061C, U+200E,
@@ -26,8 +32,8 @@ class Error : public std::runtime_error {
   explicit Error(std::string_view message);
 };
 
-/// There is no memory: "matmul: there is no memory for (100000, 100000) f32, 40 GB". Whoever
-/// catches it may go on.
+/// Allocation failed; the program may continue: "matmul: there is no memory for (100000, 100000)
+/// f32, 40 GB".
 class OutOfMemory : public Error {
  public:
   /// `what` is what the bytes are for, "(2, 3) f32", or empty. The operation may be empty too, and

@@ -2,11 +2,9 @@
 #include <cmath>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -22,7 +20,7 @@ namespace {
 
 /// A sentence as a row of states: its labels with blanks before, between and after them, l' of the
 /// paper.
-struct States {
+struct LabelStates {
   Index frames = 0;
   std::vector<std::int32_t> label;
   std::vector<char> skips;  // whether a path may come from two states before, past a blank
@@ -30,16 +28,16 @@ struct States {
   Index size() const { return std::ssize(label); }
 };
 
-States states_of(const CtcInput& input, Index b, Index frames, Index labels) {
-  States s{.frames = frames, .label = {input.blank}, .skips = {0}};
+LabelStates label_states(const CtcInput& input, Index b, Index frames, Index labels) {
+  LabelStates s{.frames = frames, .label = {input.blank}, .skips = {0}};
   require_i32("ctc", "labels", input.labels);
   const auto* column = input.labels.data<std::int32_t>() + b;
   Index repeated = 0;
   for (Index u = 0; u < labels; ++u) {
     const std::int32_t label = column[u * input.labels.dim(1)];
     if (label < 0 || label >= input.logits.dim(2) || label == input.blank) {
-      fail("ctc", fmt::format("label {} of sentence {} is {}: not in 0 to {}, or the blank, {}", u,
-                              b, label, input.logits.dim(2) - 1, input.blank));
+      fail("ctc", "label {} of sentence {} is {}: not in 0 to {}, or the blank, {}", u, b, label,
+           input.logits.dim(2) - 1, input.blank);
     }
     const bool equal = u > 0 && label == s.label[s.label.size() - 2];
     repeated += equal;
@@ -47,8 +45,8 @@ States states_of(const CtcInput& input, Index b, Index frames, Index labels) {
     s.skips.insert(s.skips.end(), {static_cast<char>(u > 0 && !equal), 0});
   }
   if (frames < labels + repeated) {
-    fail("ctc", fmt::format("sentence {} has {} frames, but its {} labels need {}", b, frames,
-                            labels, labels + repeated));
+    fail("ctc", "sentence {} has {} frames, but its {} labels need {}", b, frames, labels,
+         labels + repeated);
   }
   return s;
 }
@@ -57,7 +55,7 @@ States states_of(const CtcInput& input, Index b, Index frames, Index labels) {
 using Lattice = std::vector<double>;
 
 /// α of the paper: of all paths to a state, with the label of the frame.
-Lattice forward(const States& s, const Lattice& y) {
+Lattice forward_variables(const LabelStates& s, const Lattice& y) {
   const Index n = s.size();
   Lattice alpha(y.size(), log_zero);
   alpha[0] = y[0];
@@ -75,7 +73,8 @@ Lattice forward(const States& s, const Lattice& y) {
 /// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with p
 /// of all paths and β of all on from the state, without the label of the frame.
 template <class F>
-void backward(const States& s, const Lattice& y, const Lattice& alpha, double total, F f) {
+void for_posteriors(const LabelStates& s, const Lattice& y, const Lattice& alpha, double total,
+                    F f) {
   const Index n = s.size();
   std::vector<double> beta(n, log_zero), after(n);
   for (Index i = std::max<Index>(0, n - 2); i < n; ++i) beta[i] = 0;
@@ -97,45 +96,38 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
   ShapeCheck("ctc")("logits", input.logits.shape(), "T B V")("mask", input.mask.shape(), "T B")(
       "labels", input.labels.shape(), "U B")("labels_mask", input.labels_mask.shape(), "U B");
   const Index batch = input.logits.dim(1), v = input.logits.dim(2);
-  if (input.blank < 0 || input.blank >= v) {
-    fail("ctc", fmt::format("the blank, {}, is not in 0 to {}", input.blank, v - 1));
-  }
+  if (input.blank < 0 || input.blank >= v)
+    fail("ctc", "the blank, {}, is not in 0 to {}", input.blank, v - 1);
   const auto frames = lengths_of(input.mask), labels = lengths_of(input.labels_mask);
   const Tensor norm = log_sum_exp(input.logits, -1);
   Ctc result{.loss = zeros({batch}, input.logits.dtype()), .dlogits = {}};
   if (with_gradient) result.dlogits = softmax(input.logits, -1);
-  visit_floating("ctc", input.logits, [&](auto zero) {
-    using T = decltype(zero);
-    const T* logits = input.logits.data<T>();
-    const T* normalizer = norm.data<T>();
-    T* loss = result.loss.mutable_data<T>();
-    T* d = with_gradient ? result.dlogits.mutable_data<T>() : nullptr;
-    parallel_for(batch, [&](Index b) {
-      const auto at = [=](Index t) { return t * batch + b; };
-      const States s = states_of(input, b, frames[b], labels[b]);
-      const auto no_gradient_from = [&](Index first) {
-        for (Index t = first; d && t < input.logits.dim(0); ++t)
-          std::fill_n(d + at(t) * v, v, zero);
-      };
-      no_gradient_from(s.frames);
-      if (s.frames == 0) return;
-      Lattice y;
-      y.reserve(s.frames * s.size());
-      for (Index t = 0; t < s.frames; ++t)
-        for (auto label : s.label)
-          y.push_back(static_cast<double>(logits[at(t) * v + label]) -
-                      static_cast<double>(normalizer[at(t)]));
-      const Lattice alpha = forward(s, y);
-      // Of all paths that end on the last label or on the blank after it.
-      const double total = log_add(alpha.back(), s.size() > 1 ? alpha.end()[-2] : log_zero);
-      loss[b] = static_cast<T>(-total);
-      if (total == log_zero) no_gradient_from(0);
-      if (!d || total == log_zero) return;
-      backward(s, y, alpha, total, [&](Index t, Index i, double gamma) {
-        d[at(t) * v + s.label[i]] -= static_cast<T>(gamma);
-      });
+  const auto of_sentence = [&]<class T>(Index b, const T* logits, const T* normalizer, T* loss) {
+    const auto at = [=](Index t) { return t * batch + b; };
+    const LabelStates s = label_states(input, b, frames[b], labels[b]);
+    T* d = detail::elements_or_null<T>(result.dlogits);
+    const auto no_gradient_from = [&](Index first) {
+      for (Index t = first; d && t < input.logits.dim(0); ++t) std::fill_n(d + at(t) * v, v, T(0));
+    };
+    no_gradient_from(s.frames);
+    if (s.frames == 0) return;
+    Lattice y;
+    y.reserve(s.frames * s.size());
+    for (Index t = 0; t < s.frames; ++t)
+      for (auto label : s.label)
+        y.push_back(static_cast<double>(logits[at(t) * v + label]) -
+                    static_cast<double>(normalizer[at(t)]));
+    const Lattice alpha = forward_variables(s, y);
+    // Of all paths that end on the last label or on the blank after it.
+    const double total = log_add(alpha.back(), s.size() > 1 ? alpha.end()[-2] : log_zero);
+    loss[b] = static_cast<T>(-total);
+    if (total == log_zero) no_gradient_from(0);
+    if (!d || total == log_zero) return;
+    for_posteriors(s, y, alpha, total, [&](Index t, Index i, double gamma) {
+      d[at(t) * v + s.label[i]] -= static_cast<T>(gamma);
     });
-  });
+  };
+  parallel_rows("ctc", std::tie(input.logits, norm, result.loss), batch, 1, of_sentence);
   return result;
 }
 

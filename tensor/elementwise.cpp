@@ -1,11 +1,9 @@
 #include <cmath>
 #include <functional>
 
-#include <fmt/format.h>
-
 #include <attune/tensor/axis.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
@@ -41,11 +39,12 @@ BroadcastPlan::BroadcastPlan(const char* operation, const Shape& a, const Shape&
     step_a = step_of_a, step_b = step_of_b, begun = true;
     inner *= shape[outer_axes_ - 1];
   }
-  outer = shape.product(0, outer_axes_);
 }
 
-std::pair<Index, Index> BroadcastPlan::offsets(Index run) const {
-  Index offset_a = 0, offset_b = 0;
+std::pair<Index, Index> BroadcastPlan::offsets(Index element) const {
+  Index run = element / inner;
+  const Index in_run = element % inner;
+  Index offset_a = in_run * step_a, offset_b = in_run * step_b;
   for (int axis = outer_axes_ - 1; axis >= 0; --axis) {
     const Index at = run % shape[axis];
     run /= shape[axis];
@@ -56,7 +55,7 @@ std::pair<Index, Index> BroadcastPlan::offsets(Index run) const {
 }
 
 AxisView::AxisView(const char* operation, const Tensor& x, int axis) {
-  if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
+  require_floating(operation, x);
   axis = x.shape().axis(axis, operation);
   outer = x.shape().product(0, axis);
   n = x.dim(axis);
@@ -70,62 +69,49 @@ Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask) {
   bool fits = mask.rank() <= x.rank();
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
     fits = mask.dim(axis) == x.dim(axis) || mask.dim(axis) == 1;
-  if (!fits) {
-    fail(operation, fmt::format("the mask {} does not broadcast to x {}", to_string(mask.shape()),
-                                to_string(x.shape())));
-  }
+  if (!fits) fail(operation, "the mask {} does not broadcast to x {}", mask.shape(), x.shape());
   return broadcast_to(y, x.shape());
 }
 
 }  // namespace detail
 
-Tensor operator+(const Tensor& a, const Tensor& b) { return zip("add", a, b, std::plus()); }
-Tensor operator-(const Tensor& a, const Tensor& b) { return zip("subtract", a, b, std::minus()); }
-Tensor operator*(const Tensor& a, const Tensor& b) {
-  return zip("multiply", a, b, std::multiplies());
-}
-Tensor operator/(const Tensor& a, const Tensor& b) { return zip("divide", a, b, std::divides()); }
-
-Tensor operator+(const Tensor& a, double b) {
-  return map("add", a, [b](auto x) { return x + static_cast<decltype(x)>(b); });
-}
-Tensor operator*(const Tensor& a, double b) {
-  return map("multiply", a, [b](auto x) { return x * static_cast<decltype(x)>(b); });
-}
-Tensor operator/(const Tensor& a, double b) {
-  return map("divide", a, [b](auto x) { return x / static_cast<decltype(x)>(b); });
-}
-Tensor operator-(double a, const Tensor& b) {
-  return map("subtract", b, [a](auto x) { return static_cast<decltype(x)>(a) - x; });
-}
-Tensor operator/(double a, const Tensor& b) {
-  return map("divide", b, [a](auto x) { return static_cast<decltype(x)>(a) / x; });
-}
+#define ATTUNE_OPERATOR(op, name)                                                  \
+  Tensor operator op(const Tensor& a, const Tensor& b) {                           \
+    return zip(name, a, b, [](auto x, auto y) { return x op y; });                 \
+  }                                                                                \
+  Tensor operator op(const Tensor& a, double b) {                                  \
+    return map(name, a, [b](auto x) { return x op static_cast<decltype(x)>(b); }); \
+  }                                                                                \
+  Tensor operator op(double a, const Tensor& b) {                                  \
+    return map(name, b, [a](auto x) { return static_cast<decltype(x)>(a) op x; }); \
+  }
+ATTUNE_OPERATOR(+, "add")
+ATTUNE_OPERATOR(-, "subtract")
+ATTUNE_OPERATOR(*, "multiply")
+ATTUNE_OPERATOR(/, "divide")
 Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }
 
-Tensor exp(const Tensor& x) {
-  return detail::map_runs("exp", x, [](auto* from, auto* to, Index n) { simd::exp(from, to, n); });
-}
-Tensor gelu(const Tensor& x) {
-  return detail::map_runs("gelu", x,
-                          [](auto* from, auto* to, Index n) { simd::gelu(from, to, n); });
-}
+#define ATTUNE_MAP(name)                                                          \
+  Tensor name(const Tensor& x) {                                                  \
+    Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), #name);                \
+    const auto compute = [](Index begin, Index end, const auto* from, auto* to) { \
+      simd::name(from + begin, to + begin, end - begin);                          \
+    };                                                                            \
+    parallel_rows(#name, std::tie(x, y), x.size(), elementwise_tile, compute);    \
+    return y;                                                                     \
+  }
+ATTUNE_MAP(exp)
+ATTUNE_MAP(tanh)
+ATTUNE_MAP(sigmoid)
+ATTUNE_MAP(gelu)
+
 Tensor gelu_backward(const Tensor& x, const Tensor& dy) {
   Tensor dx = Tensor::uninitialized(x.shape(), x.dtype());
-  visit_elements("gelu", std::tie(x, dy, dx), [&](const auto* of, const auto* from, auto* to) {
-    parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      simd::gelu_backward(of + begin, from + begin, to + begin, end - begin);
-    });
-  });
+  const auto compute = []<class T>(Index begin, Index end, const T* of, const T* from, T* to) {
+    simd::gelu_backward(of + begin, from + begin, to + begin, end - begin);
+  };
+  parallel_rows("gelu", std::tie(x, dy, dx), x.size(), elementwise_tile, compute);
   return dx;
-}
-Tensor tanh(const Tensor& x) {
-  return detail::map_runs("tanh", x,
-                          [](auto* from, auto* to, Index n) { simd::tanh(from, to, n); });
-}
-Tensor sigmoid(const Tensor& x) {
-  return detail::map_runs("sigmoid", x,
-                          [](auto* from, auto* to, Index n) { simd::sigmoid(from, to, n); });
 }
 Tensor log(const Tensor& x) {
   return map("log", x, [](auto v) { return std::log(v); });
@@ -139,15 +125,14 @@ Tensor softplus(const Tensor& x) {
     return std::max(v, decltype(v)(0)) + static_cast<decltype(v)>(std::log1p(e));
   });
 }
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  return zip("maximum", a, b, [](auto x, auto y) { return x > y || x != x ? x : y; });
-}
-
 Tensor abs(const Tensor& x) {
   return map("abs", x, [](auto v) { return std::abs(v); });
 }
 Tensor power(const Tensor& x, double p) {
   return map("power", x, [p](auto v) { return std::pow(v, static_cast<decltype(v)>(p)); });
+}
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return zip("maximum", a, b, [](auto x, auto y) { return x > y || x != x ? x : y; });
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
   return zip("minimum", a, b, [](auto x, auto y) { return x < y || x != x ? x : y; });
@@ -156,20 +141,14 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   const detail::BroadcastPlan plan("broadcast_to", x.shape(), shape);
-  if (plan.shape != shape) {
-    fail("broadcast_to",
-         fmt::format("{} does not broadcast to {}", to_string(x.shape()), to_string(shape)));
-  }
+  if (plan.shape != shape) fail("broadcast_to", "{} does not broadcast to {}", x.shape(), shape);
   Tensor y = Tensor::uninitialized(shape, x.dtype(), "broadcast_to");
-  visit_elements("broadcast_to", std::tie(x, y), [&](const auto* from, auto* to) {
-    const Index runs = plan.inner == 0 ? 0 : plan.outer;
-    parallel_each(runs, detail::runs_of_tile(plan.inner), [&](Index run) {
-      const auto* source = from + plan.offsets(run).first;
-      auto* target = to + run * plan.inner;
-      plan.step_a == 1 ? std::copy_n(source, plan.inner, target)
-                       : std::fill_n(target, plan.inner, *source);
+  const auto compute = [&](Index begin, Index end, const auto* from, auto* to) {
+    plan.for_runs(begin, end, [&](Index of, Index, Index at, Index n) {
+      plan.step_a == 1 ? std::copy_n(from + of, n, to + at) : std::fill_n(to + at, n, from[of]);
     });
-  });
+  };
+  parallel_rows("broadcast_to", std::tie(x, y), y.size(), elementwise_tile, compute);
   return y;
 }
 
@@ -179,11 +158,10 @@ Tensor where(const Mask& mask, const Tensor& a, const Tensor& b) {
   const Tensor chosen = broadcast_to(mask.to(a.dtype()), shape), all_a = broadcast_to(a, shape),
                all_b = broadcast_to(b, shape);
   Tensor y = Tensor::uninitialized(shape, a.dtype(), "where");
-  const auto choose = [&](const auto* m, const auto* x, const auto* z, auto* to) {
-    parallel_each(y.size(), detail::elementwise_tile,
-                  [=](Index i) { to[i] = m[i] != 0 ? x[i] : z[i]; });
+  const auto compute = []<class T>(Index i, const T* m, const T* from_a, const T* from_b, T* to) {
+    to[i] = m[i] != 0 ? from_a[i] : from_b[i];
   };
-  visit_elements("where", std::tie(chosen, all_a, all_b, y), choose);
+  parallel_rows("where", std::tie(chosen, all_a, all_b, y), y.size(), elementwise_tile, compute);
   return y;
 }
 
@@ -191,24 +169,25 @@ namespace {
 
 /// 1 where f(a, b), else 0, of a's dtype. i32 are compared as f64, which holds each of them.
 template <class F>
-Tensor compare(const char* operation, const Tensor& a, const Tensor& b, F f) {
+Tensor compare_elements(const char* operation, const Tensor& a, const Tensor& b, F f) {
   require_same_dtype(operation, a, b);
   if (a.dtype() == DType::i32)
-    return compare(operation, a.to(DType::f64), b.to(DType::f64), f).to(DType::i32);
+    return compare_elements(operation, a.to(DType::f64), b.to(DType::f64), f).to(DType::i32);
   return zip(operation, a, b, [f](auto x, auto y) { return f(x, y) ? decltype(x)(1) : 0; });
 }
 
 template <class F>
-Tensor compare(const char* operation, const Tensor& a, double b, F f) {
-  if (a.dtype() == DType::i32) return compare(operation, a.to(DType::f64), b, f).to(DType::i32);
-  return compare(operation, a, scalar(b, a.dtype()), f);
+Tensor compare_elements(const char* operation, const Tensor& a, double b, F f) {
+  if (a.dtype() == DType::i32)
+    return compare_elements(operation, a.to(DType::f64), b, f).to(DType::i32);
+  return compare_elements(operation, a, scalar(b, a.dtype()), f);
 }
 
 }  // namespace
 
-#define ATTUNE_COMPARE(name, F)                                                       \
-  Tensor name(const Tensor& a, const Tensor& b) { return compare(#name, a, b, F()); } \
-  Tensor name(const Tensor& a, double b) { return compare(#name, a, b, F()); }
+#define ATTUNE_COMPARE(name, F)                                                                \
+  Tensor name(const Tensor& a, const Tensor& b) { return compare_elements(#name, a, b, F()); } \
+  Tensor name(const Tensor& a, double b) { return compare_elements(#name, a, b, F()); }
 ATTUNE_COMPARE(equal, std::equal_to)
 ATTUNE_COMPARE(less, std::less)
 ATTUNE_COMPARE(less_equal, std::less_equal)
@@ -217,29 +196,24 @@ ATTUNE_COMPARE(greater_equal, std::greater_equal)
 
 void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);
-  if (!a.shape().ends_with(b.shape())) {
-    fail("add_in_place",
-         fmt::format("shapes do not fit: {} += {}", to_string(a.shape()), to_string(b.shape())));
-  }
+  if (!a.shape().ends_with(b.shape()))
+    fail("add_in_place", "shapes do not fit: {} += {}", a.shape(), b.shape());
   are_same_or_apart("add_in_place", b, a);
-  if (a.size() == 0) return;
-  visit_elements("add_in_place", std::tie(b, a), [&, n = b.size()]<class T>(const T* from, T* to) {
-    parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      while (begin < end) {  // up to where b begins again
-        const Index at = begin % n, count = std::min(end - begin, n - at);
-        simd::add_scaled<T>(1, from + at, to + begin, count);
-        begin += count;
-      }
-    });
-  });
+  const auto compute = [n = b.size()]<class T>(Index begin, Index end, const T* from, T* to) {
+    while (begin < end) {  // up to where b begins again
+      const Index at = begin % n, count = std::min(end - begin, n - at);
+      simd::add_scaled<T>(1, from + at, to + begin, count);
+      begin += count;
+    }
+  };
+  parallel_rows("add_in_place", std::tie(b, a), a.size(), elementwise_tile, compute);
 }
 
 void scale_in_place(Tensor& a, double s) {
-  visit_elements("scale_in_place", std::tie(a), [&]<class T>(T* to) {
-    parallel_ranges(a.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      simd::scale(static_cast<T>(s), to + begin, end - begin);
-    });
-  });
+  const auto compute = [=]<class T>(Index begin, Index end, T* to) {
+    simd::scale(static_cast<T>(s), to + begin, end - begin);
+  };
+  parallel_rows("scale_in_place", std::tie(a), a.size(), elementwise_tile, compute);
 }
 
 }  // namespace attune

@@ -8,51 +8,45 @@ namespace attune {
 
 namespace detail {
 
-/// Elements of one tile of elementwise work: large enough to hide the cost of handing it out.
-inline constexpr Index elementwise_tile = 16384;
-/// Runs of n elements in one tile.
-constexpr Index runs_of_tile(Index n) {
-  return std::max<Index>(1, elementwise_tile / std::max<Index>(1, n));
-}
-
-/// How two shapes broadcast: `outer` runs of `inner` elements, in which each operand either
-/// advances (step 1) or stays (step 0).
+/// How two shapes broadcast: runs of `inner` elements, in which each operand either advances (step
+/// 1) or stays (step 0).
 struct BroadcastPlan {
   Shape shape;
-  Index outer = 1, inner = 1;
+  Index inner = 1;
   Index step_a = 1, step_b = 1;
 
   BroadcastPlan(const char* operation, const Shape& a, const Shape& b);
-  /// First elements of a and of b in the outer run.
-  std::pair<Index, Index> offsets(Index run) const;
+  /// Where a and b are at an element of the result.
+  std::pair<Index, Index> offsets(Index element) const;
+
+  /// body(a, b, at, n) for each run, or part of one, of the elements [begin, end): its first element
+  /// in a, in b and in the result, and its length.
+  template <class Body>
+  void for_runs(Index begin, Index end, const Body& body) const {
+    for (Index n; begin < end; begin += n) {
+      n = std::min(end - begin, inner - begin % inner);
+      const auto [a, b] = offsets(begin);
+      body(a, b, begin, n);
+    }
+  }
 
  private:
   int outer_axes_ = 0;
   std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
 };
 
-/// y = f(x), where f(from, to, n) handles n elements.
-template <class F>
-Tensor map_runs(const char* operation, const Tensor& x, F f) {
-  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), operation);
-  visit_elements(operation, std::tie(x, y), [&](const auto* from, auto* to) {
-    parallel_ranges(x.size(), elementwise_tile,
-                    [&](Index begin, Index end) { f(from + begin, to + begin, end - begin); });
-  });
-  return y;
-}
-
 /// One run: the steps are constants in each branch, so that each loop vectorises.
 template <class T, class F>
 void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n, const F& f) {
+  const T first_a = *a, first_b = *b;
   if (step_a == 1 && step_b == 1) {
     for (Index i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
   } else if (step_a == 1) {
-    for (Index i = 0; i < n; ++i) y[i] = f(a[i], *b);
+    for (Index i = 0; i < n; ++i) y[i] = f(a[i], first_b);
   } else if (step_b == 1) {
-    for (Index i = 0; i < n; ++i) y[i] = f(*a, b[i]);
+    for (Index i = 0; i < n; ++i) y[i] = f(first_a, b[i]);
   } else {
-    std::fill_n(y, n, f(*a, *b));
+    std::fill_n(y, n, f(first_a, first_b));
   }
 }
 
@@ -62,9 +56,10 @@ void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n, 
 /// operation is named in errors.
 template <class F>
 Tensor map(const char* operation, const Tensor& x, F f) {
-  return detail::map_runs(operation, x, [&](const auto* from, auto* to, Index n) {
-    for (Index i = 0; i < n; ++i) to[i] = f(from[i]);
-  });
+  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), operation);
+  parallel_rows(operation, std::tie(x, y), x.size(), elementwise_tile,
+                [&](Index i, const auto* from, auto* to) { to[i] = f(from[i]); });
+  return y;
 }
 template <class F>
 Tensor map(const Tensor& x, F f) {
@@ -75,23 +70,16 @@ Tensor map(const Tensor& x, F f) {
 template <class F>
 Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   require_same_dtype(operation, a, b);
-  if (!is_floating(a.dtype())) fail_not_floating(operation, a);
+  require_floating(operation, a);
   const detail::BroadcastPlan plan(operation, a.shape(), b.shape());
   Tensor y = Tensor::uninitialized(plan.shape, a.dtype(), operation);
-  visit_elements(
-      operation, std::tie(a, b, y), [&](const auto* from_a, const auto* from_b, auto* to) {
-        if (plan.outer == 1) {
-          return parallel_ranges(plan.inner, detail::elementwise_tile, [&](Index begin, Index end) {
-            detail::zip_run(from_a + begin * plan.step_a, plan.step_a, from_b + begin * plan.step_b,
-                            plan.step_b, to + begin, end - begin, f);
-          });
-        }
-        parallel_each(plan.outer, detail::runs_of_tile(plan.inner), [&](Index run) {
-          const auto [offset_a, offset_b] = plan.offsets(run);
-          detail::zip_run(from_a + offset_a, plan.step_a, from_b + offset_b, plan.step_b,
-                          to + run * plan.inner, plan.inner, f);
-        });
-      });
+  const auto compute = [&]<class T>(Index begin, Index end, const T* from_a, const T* from_b,
+                                    T* to) {
+    plan.for_runs(begin, end, [&](Index at_a, Index at_b, Index at, Index n) {
+      detail::zip_run(from_a + at_a, plan.step_a, from_b + at_b, plan.step_b, to + at, n, f);
+    });
+  };
+  parallel_rows(operation, std::tie(a, b, y), y.size(), elementwise_tile, compute);
   return y;
 }
 
@@ -100,12 +88,12 @@ Tensor operator-(const Tensor& a, const Tensor& b);
 Tensor operator*(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor operator+(const Tensor& a, double b);
-inline Tensor operator-(const Tensor& a, double b) { return a + -b; }
+Tensor operator-(const Tensor& a, double b);
 Tensor operator*(const Tensor& a, double b);
 Tensor operator/(const Tensor& a, double b);
-inline Tensor operator+(double a, const Tensor& b) { return b + a; }
+Tensor operator+(double a, const Tensor& b);
 Tensor operator-(double a, const Tensor& b);
-inline Tensor operator*(double a, const Tensor& b) { return b * a; }
+Tensor operator*(double a, const Tensor& b);
 Tensor operator/(double a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/file.hpp>
 
 namespace attune {
@@ -91,9 +91,8 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
 void make_directories(const std::filesystem::path& path) {
   std::error_code error;
   std::vector<std::filesystem::path> missing;
-  for (auto at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) {
+  for (auto at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path())
     missing.push_back(at);
-  }
   std::filesystem::create_directories(path, error);
   if (error) throw Error(fmt::format("{}: cannot be made: {}", path.string(), error.message()));
   for (const auto& made : missing) sync_directory_of(made);
@@ -110,9 +109,8 @@ std::string read_file(const std::filesystem::path& path, std::size_t most) try {
     if (n < 0) fail_with_errno(path, "cannot be read");
     if (n == 0) return contents;
     contents.append(chunk, static_cast<std::size_t>(n));
-    if (contents.size() > most) {
-      fail(path.string(), fmt::format("cannot be read: there are more than {} bytes", most));
-    }
+    if (contents.size() > most)
+      fail(path.string(), "cannot be read: there are more than {} bytes", most);
   }
 } catch (const std::bad_alloc&) {
   fail(path.string(), "cannot be read: it does not fit into memory");
@@ -123,9 +121,8 @@ InputFile::InputFile(const std::filesystem::path& path) {
   const auto file = std::make_shared<Descriptor>(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status;
-  if (!file->is_open() || ::fstat(file->number(), &status) != 0) {
+  if (!file->is_open() || ::fstat(file->number(), &status) != 0)
     fail_with_errno(path, "cannot be read");
-  }
   if (!S_ISREG(status.st_mode)) fail(path.string(), "not a regular file");
   size = static_cast<std::size_t>(status.st_size);
   read = [file, path](std::size_t at, std::span<std::byte> to) {

@@ -4,9 +4,8 @@
 #include <span>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <attune/tensor/axis.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/fused_attention.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/simd/kernels.hpp>
@@ -29,7 +28,31 @@ struct Seen {
 
 /// One call: extents, options, and what is seen of each sentence.
 struct Problem {
-  Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& options);
+  Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
+    ShapeCheck check("attention");
+    check("q", q.shape(), "T B D")("kv", kv.shape(), "S B 2D");
+    if (o.mask.defined()) check("mask", o.mask.shape(), "S B");
+    require_same_dtype("attention", q, kv);
+    t = check['T'], s = check['S'], b = check['B'], d = check['D'];
+    if (o.heads < 1 || d % o.heads != 0)
+      fail("attention", "{} heads do not divide a size of {}", o.heads, d);
+    if (!(o.dropout >= 0 && o.dropout < 1))
+      fail("attention", "the dropout {} is not in [0, 1)", o.dropout);
+    a = d / o.heads;
+    std::vector<float> mask;
+    if (o.mask.defined()) mask = o.mask.to_vector<float>();
+    for (Index sentence = 0; sentence < b; ++sentence) {
+      Seen& of = seen.emplace_back();
+      for (Index i = 0; i < s; ++i) {
+        if (mask.empty() || mask[i * b + sentence] != 0) of.keys.push_back(i);
+      }
+      for (Index i = 0, count = 0; i < t; ++i) {
+        if (!o.causal) count = std::ssize(of.keys);
+        while (count < std::ssize(of.keys) && of.keys[count] <= i + s - t) ++count;
+        of.until.push_back(count);
+      }
+    }
+  }
 
   Index pairs() const { return b * options.heads; }
   /// Pairs of a sentence and a head in a tile of work.
@@ -40,40 +63,11 @@ struct Problem {
   std::vector<Seen> seen;  // (B)
 };
 
-Problem::Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
-  ShapeCheck check("attention");
-  check("q", q.shape(), "T B D")("kv", kv.shape(), "S B 2D");
-  if (o.mask.defined()) check("mask", o.mask.shape(), "S B");
-  require_same_dtype("attention", q, kv);
-  t = check['T'], s = check['S'], b = check['B'], d = check['D'];
-  if (o.heads < 1 || d % o.heads != 0) {
-    fail("attention", fmt::format("{} heads do not divide a size of {}", o.heads, d));
-  }
-  if (!(o.dropout >= 0 && o.dropout < 1)) {
-    fail("attention", fmt::format("the dropout {} is not in [0, 1)", o.dropout));
-  }
-  a = d / o.heads;
-  std::vector<float> mask;
-  if (o.mask.defined()) mask = o.mask.to_vector<float>();
-  for (Index sentence = 0; sentence < b; ++sentence) {
-    Seen& of = seen.emplace_back();
-    for (Index i = 0; i < s; ++i) {
-      if (mask.empty() || mask[i * b + sentence] != 0) of.keys.push_back(i);
-    }
-    for (Index i = 0, count = 0; i < t; ++i) {
-      if (!o.causal) count = std::ssize(of.keys);
-      while (count < std::ssize(of.keys) && of.keys[count] <= i + s - t) ++count;
-      of.until.push_back(count);
-    }
-  }
-}
-
 /// The rows of one head of one sentence in a tensor (T, B, ...).
 template <class T>
-struct Rows {
+struct HeadRows {
   T* first;
   Index stride;
-
   T* operator[](Index row) const { return first + row * stride; }
 };
 
@@ -83,9 +77,9 @@ void copy_row(const T* x, T factor, Index n, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = factor * x[i];
 }
 
-/// Blocks of the rows of x (rows, columns), or of its transpose, packed for products.
+/// PackedBlocks of the rows of x (rows, columns), or of its transpose, packed for products.
 template <class T>
-class Blocks {
+class PackedBlocks {
  public:
   void pack(const T* x, Index rows, Index columns, Index block, bool transposed) {
     const Index count = (rows + block - 1) / block;
@@ -115,14 +109,123 @@ class Worker {
             dtype_of<T>, "attention")) {}
 
   /// Queries [begin, end) of a head.
-  void forward(Index pair, Index begin, Index end, T* y, T* norms);
+  void forward(Index pair, Index begin, Index end, T* y_data, T* norms) {
+    taken_ = 0;
+    const Seen& of = seen(pair);
+    const Index a = p_.a, n = of.until[end - 1];
+    const T* k = gathered(rows(kv_, pair, 2 * p_.d), std::span(of.keys).first(n));
+    const T* v = gathered(rows(kv_, pair, 2 * p_.d, p_.d), std::span(of.keys).first(n));
+    const T* q = gathered(rows(q_, pair, p_.d), begin, end, scale_);
+    keys_.pack(k, n, a, block_keys, /*transposed=*/true);
+    values_.pack(v, n, a, block_keys, /*transposed=*/false);
+    T* const scores = take(block_queries * block_keys);
+    T* const read = take(block_queries * a);
+    const HeadRows<T> y = rows(y_data, pair, p_.d);
+
+    for (Index first = begin; first < end; first += block_queries) {
+      const Index queries = std::min(block_queries, end - first);
+      T largest[block_queries];
+      double total[block_queries] = {};
+      std::fill_n(largest, queries, -std::numeric_limits<T>::infinity());
+      std::fill_n(read, queries * a, T(0));
+      for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
+        const Index width = std::min(block_keys, n - key), block = key / block_keys;
+        gemm<T>({q + (first - begin) * a, queries, a, a}, keys_[block],
+                {scores, queries, width, width});
+        for (Index i = 0; i < queries; ++i) {
+          T* const row = scores + i * width;
+          const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
+          std::fill(row + count, row + width, T(0));
+          if (count == 0) continue;
+          const T before = largest[i];
+          largest[i] = std::max(before, simd::largest(row, count));
+          const double sum = simd::sum_exp(row, largest[i], count, row);
+          if (key == 0) {
+            total[i] = sum;
+          } else {
+            T shrink = before - largest[i];
+            simd::exp(&shrink, &shrink, 1);
+            total[i] = total[i] * shrink + sum;
+            if (shrink != 1) simd::scale(shrink, read + i * a, a);
+          }
+          if (const T* m = kept(pair, first + i, key, count)) {
+            for (Index j = 0; j < count; ++j) row[j] *= m[j];
+          }
+        }
+        gemm<T>({scores, queries, width, width}, values_[block], {read, queries, a, a}, Into::add);
+      }
+      for (Index i = 0; i < queries; ++i) {
+        const bool none = of.until[first + i] == 0;
+        copy_row(read + i * a, none ? T(0) : static_cast<T>(1 / total[i]), a, y[first + i]);
+        norms[pair * p_.t + first + i] = none ? std::numeric_limits<T>::infinity()
+                                              : largest[i] + static_cast<T>(std::log(total[i]));
+      }
+    }
+  }
+
   /// A whole head. dq and dkv have the layout of q and kv, whose unseen keys are not written.
-  void backward(Index pair, const T* y, const T* norms, const T* dy, T* dq, T* dkv);
+  void backward(Index pair, const T* y_data, const T* norms, const T* dy_data, T* dq_data,
+                T* dkv_data) {
+    taken_ = 0;
+    const Seen& of = seen(pair);
+    const Index a = p_.a, n = std::ssize(of.keys), width_kv = 2 * p_.d;
+    const T* k = gathered(rows(kv_, pair, width_kv), of.keys);
+    const T* v = gathered(rows(kv_, pair, width_kv, p_.d), of.keys);
+    const T* q = gathered(rows(q_, pair, p_.d), 0, p_.t, scale_);
+    const T* dy = gathered(rows(dy_data, pair, p_.d), 0, p_.t, 1);
+    keys_.pack(k, n, a, block_keys, /*transposed=*/true);
+    keys_across_.pack(k, n, a, block_keys, /*transposed=*/false);
+    values_.pack(v, n, a, block_keys, /*transposed=*/true);
+    queries_.pack(q, p_.t, a, block_queries, /*transposed=*/false);
+    dy_.pack(dy, p_.t, a, block_queries, /*transposed=*/false);
+    T* const weights = take(block_queries * block_keys);
+    T* const dweights = take(block_queries * block_keys);
+    T* const dq = take(p_.t * a);
+    T* const dk = take(n * a);
+    T* const dv = take(n * a);
+    std::fill(dq, dv + n * a, T(0));  // all three
+    const HeadRows<const T> y = rows(y_data, pair, p_.d);
+
+    for (Index first = 0; first < p_.t; first += block_queries) {
+      const Index queries = std::min(block_queries, p_.t - first),
+                  of_queries = first / block_queries;
+      T delta[block_queries];
+      for (Index i = 0; i < queries; ++i)
+        delta[i] = simd::dot(dy + (first + i) * a, y[first + i], a);
+      for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
+        const Index width = std::min(block_keys, n - key), block = key / block_keys;
+        const MatrixView<T> w{weights, queries, width, width}, dw{dweights, queries, width, width};
+        gemm<T>({q + first * a, queries, a, a}, keys_[block], w);
+        gemm<T>({dy + first * a, queries, a, a}, values_[block], dw);
+        for (Index i = 0; i < queries; ++i) {
+          const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
+          simd::run(simd::AttentionGradientRow<T>{weights + i * width, dweights + i * width,
+                                                  kept(pair, first + i, key, count),
+                                                  norms[pair * p_.t + first + i], delta[i]},
+                    count);
+          std::fill(weights + i * width + count, weights + (i + 1) * width, T(0));
+          std::fill(dweights + i * width + count, dweights + (i + 1) * width, T(0));
+        }
+        const MatrixView<const T> w_read{weights, queries, width, width},
+            dw_read{dweights, queries, width, width};
+        gemm<T>(w_read.transpose(), dy_[of_queries], {dv + key * a, width, a, a}, Into::add);
+        gemm<T>(dw_read.transpose(), queries_[of_queries], {dk + key * a, width, a, a}, Into::add);
+        gemm<T>(dw_read, keys_across_[block], {dq + first * a, queries, a, a}, Into::add);
+      }
+    }
+    const HeadRows<T> to_q = rows(dq_data, pair, p_.d), to_k = rows(dkv_data, pair, width_kv),
+                      to_v = rows(dkv_data, pair, width_kv, p_.d);
+    for (Index i = 0; i < p_.t; ++i) copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
+    for (Index i = 0; i < n; ++i) {
+      std::copy_n(dk + i * a, a, to_k[of.keys[i]]);
+      std::copy_n(dv + i * a, a, to_v[of.keys[i]]);
+    }
+  }
 
  private:
   /// The columns of this head in a tensor (..., B, width), after the first `offset`.
   template <class U>
-  Rows<U> rows(U* x, Index pair, Index width, Index offset = 0) const {
+  HeadRows<U> rows(U* x, Index pair, Index width, Index offset = 0) const {
     const Index sentence = pair / p_.options.heads, head = pair % p_.options.heads;
     return {x + sentence * width + offset + head * p_.a, p_.b * width};
   }
@@ -134,19 +237,16 @@ class Worker {
     taken_ += n;
     return room;
   }
-  T* gathered(const Rows<const T>& from, std::span<const Index> keys) {
+  T* gathered(const HeadRows<const T>& from, std::span<const Index> keys) {
     T* const to = take(std::ssize(keys) * p_.a);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      std::copy_n(from[keys[i]], p_.a, to + static_cast<Index>(i) * p_.a);
-    }
+    for (T* row = to; const Index key : keys) row = std::copy_n(from[key], p_.a, row);
     return to;
   }
   /// Rows [begin, end), times a factor.
-  T* gathered(const Rows<const T>& from, Index begin, Index end, double factor) {
+  T* gathered(const HeadRows<const T>& from, Index begin, Index end, double factor) {
     T* const to = take((end - begin) * p_.a);
-    for (Index i = begin; i < end; ++i) {
+    for (Index i = begin; i < end; ++i)
       copy_row(from[i], static_cast<T>(factor), p_.a, to + (i - begin) * p_.a);
-    }
     return to;
   }
 
@@ -168,123 +268,9 @@ class Worker {
   Tensor memory_;
   Index taken_ = 0;
   std::vector<T> kept_;
-  Blocks<T> keys_, values_, keys_across_, queries_, dy_;
+  PackedBlocks<T> keys_, values_, keys_across_, queries_, dy_;
   double scale_ = 1 / std::sqrt(static_cast<double>(p_.a));
 };
-
-template <class T>
-void Worker<T>::forward(Index pair, Index begin, Index end, T* y_data, T* norms) {
-  taken_ = 0;
-  const Seen& of = seen(pair);
-  const Index a = p_.a, n = of.until[end - 1];
-  const T* k = gathered(rows(kv_, pair, 2 * p_.d), std::span(of.keys).first(n));
-  const T* v = gathered(rows(kv_, pair, 2 * p_.d, p_.d), std::span(of.keys).first(n));
-  const T* q = gathered(rows(q_, pair, p_.d), begin, end, scale_);
-  keys_.pack(k, n, a, block_keys, /*transposed=*/true);
-  values_.pack(v, n, a, block_keys, /*transposed=*/false);
-  T* const scores = take(block_queries * block_keys);
-  T* const read = take(block_queries * a);
-  const Rows<T> y = rows(y_data, pair, p_.d);
-
-  for (Index first = begin; first < end; first += block_queries) {
-    const Index queries = std::min(block_queries, end - first);
-    T largest[block_queries];
-    double total[block_queries] = {};
-    std::fill_n(largest, queries, -std::numeric_limits<T>::infinity());
-    std::fill_n(read, queries * a, T(0));
-    for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
-      const Index width = std::min(block_keys, n - key), block = key / block_keys;
-      gemm<T>({q + (first - begin) * a, queries, a, a}, keys_[block],
-              {scores, queries, width, width});
-      for (Index i = 0; i < queries; ++i) {
-        T* const row = scores + i * width;
-        const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
-        std::fill(row + count, row + width, T(0));
-        if (count == 0) continue;
-        const T before = largest[i];
-        largest[i] = std::max(before, simd::largest(row, count));
-        const double sum = simd::sum_exp(row, largest[i], count, row);
-        if (key == 0) {
-          total[i] = sum;
-        } else {
-          T shrink = before - largest[i];
-          simd::exp(&shrink, &shrink, 1);
-          total[i] = total[i] * shrink + sum;
-          if (shrink != 1) simd::scale(shrink, read + i * a, a);
-        }
-        if (const T* m = kept(pair, first + i, key, count)) {
-          for (Index j = 0; j < count; ++j) row[j] *= m[j];
-        }
-      }
-      gemm<T>({scores, queries, width, width}, values_[block], {read, queries, a, a}, Into::add);
-    }
-    for (Index i = 0; i < queries; ++i) {
-      const bool none = of.until[first + i] == 0;
-      copy_row(read + i * a, none ? T(0) : static_cast<T>(1 / total[i]), a, y[first + i]);
-      norms[pair * p_.t + first + i] = none ? std::numeric_limits<T>::infinity()
-                                            : largest[i] + static_cast<T>(std::log(total[i]));
-    }
-  }
-}
-
-template <class T>
-void Worker<T>::backward(Index pair, const T* y_data, const T* norms, const T* dy_data, T* dq_data,
-                         T* dkv_data) {
-  taken_ = 0;
-  const Seen& of = seen(pair);
-  const Index a = p_.a, n = std::ssize(of.keys), width_kv = 2 * p_.d;
-  const T* k = gathered(rows(kv_, pair, width_kv), of.keys);
-  const T* v = gathered(rows(kv_, pair, width_kv, p_.d), of.keys);
-  const T* q = gathered(rows(q_, pair, p_.d), 0, p_.t, scale_);
-  const T* dy = gathered(rows(dy_data, pair, p_.d), 0, p_.t, 1);
-  keys_.pack(k, n, a, block_keys, /*transposed=*/true);
-  keys_across_.pack(k, n, a, block_keys, /*transposed=*/false);
-  values_.pack(v, n, a, block_keys, /*transposed=*/true);
-  queries_.pack(q, p_.t, a, block_queries, /*transposed=*/false);
-  dy_.pack(dy, p_.t, a, block_queries, /*transposed=*/false);
-  T* const weights = take(block_queries * block_keys);
-  T* const dweights = take(block_queries * block_keys);
-  T* const dq = take(p_.t * a);
-  T* const dk = take(n * a);
-  T* const dv = take(n * a);
-  std::fill_n(dq, p_.t * a, T(0));
-  std::fill_n(dk, n * a, T(0));
-  std::fill_n(dv, n * a, T(0));
-  const Rows<const T> y = rows(y_data, pair, p_.d);
-
-  for (Index first = 0; first < p_.t; first += block_queries) {
-    const Index queries = std::min(block_queries, p_.t - first), of_queries = first / block_queries;
-    T delta[block_queries];
-    for (Index i = 0; i < queries; ++i) delta[i] = simd::dot(dy + (first + i) * a, y[first + i], a);
-    for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
-      const Index width = std::min(block_keys, n - key), block = key / block_keys;
-      const MatrixView<T> w{weights, queries, width, width}, dw{dweights, queries, width, width};
-      gemm<T>({q + first * a, queries, a, a}, keys_[block], w);
-      gemm<T>({dy + first * a, queries, a, a}, values_[block], dw);
-      for (Index i = 0; i < queries; ++i) {
-        const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
-        simd::run(simd::AttentionGradientRow<T>{weights + i * width, dweights + i * width,
-                                                kept(pair, first + i, key, count),
-                                                norms[pair * p_.t + first + i], delta[i]},
-                  count);
-        std::fill(weights + i * width + count, weights + (i + 1) * width, T(0));
-        std::fill(dweights + i * width + count, dweights + (i + 1) * width, T(0));
-      }
-      const MatrixView<const T> w_read{weights, queries, width, width},
-          dw_read{dweights, queries, width, width};
-      gemm<T>(w_read.transpose(), dy_[of_queries], {dv + key * a, width, a, a}, Into::add);
-      gemm<T>(dw_read.transpose(), queries_[of_queries], {dk + key * a, width, a, a}, Into::add);
-      gemm<T>(dw_read, keys_across_[block], {dq + first * a, queries, a, a}, Into::add);
-    }
-  }
-  const Rows<T> to_q = rows(dq_data, pair, p_.d), to_k = rows(dkv_data, pair, width_kv),
-                to_v = rows(dkv_data, pair, width_kv, p_.d);
-  for (Index i = 0; i < p_.t; ++i) copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
-  for (Index i = 0; i < n; ++i) {
-    std::copy_n(dk + i * a, a, to_k[of.keys[i]]);
-    std::copy_n(dv + i * a, a, to_v[of.keys[i]]);
-  }
-}
 
 }  // namespace
 
@@ -294,16 +280,15 @@ AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
   Tensor y = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
   Tensor norms = Tensor::uninitialized({p.b, o.heads, p.t}, q.dtype(), "attention");
   const Index chunks = (p.t + tile_queries - 1) / tile_queries;
-  visit_elements("attention", std::tie(q, kv, y, norms),
-                 [&]<class T>(const T* q_data, const T* kv_data, T* y_data, T* norms_data) {
-                   parallel_ranges(p.pairs() * chunks, p.pairs_of_tile(), [&](Index i, Index last) {
-                     for (Worker<T> worker(p, q_data, kv_data); i < last; ++i) {
-                       const Index begin = i % chunks * tile_queries;
-                       worker.forward(i / chunks, begin, std::min(begin + tile_queries, p.t),
-                                      y_data, norms_data);
-                     }
-                   });
-                 });
+  const auto compute = [&]<class T>(Index i, Index last, const T* q_data, const T* kv_data,
+                                    T* y_data, T* norms_data) {
+    for (Worker<T> worker(p, q_data, kv_data); i < last; ++i) {
+      const Index begin = i % chunks * tile_queries;
+      worker.forward(i / chunks, begin, std::min(begin + tile_queries, p.t), y_data, norms_data);
+    }
+  };
+  parallel_rows("attention", std::tie(q, kv, y, norms), p.pairs() * chunks, p.pairs_of_tile(),
+                compute);
   return {y, norms};
 }
 
@@ -314,15 +299,14 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
   Tensor dq = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
   Tensor dkv = o.mask.defined() ? zeros(kv.shape(), kv.dtype())
                                 : Tensor::uninitialized(kv.shape(), kv.dtype(), "attention");
-  visit_elements("attention", std::tie(q, kv, forward.y, forward.norms, dy, dq, dkv),
-                 [&]<class T>(const T* q_data, const T* kv_data, const T* y, const T* norms,
-                              const T* dy_data, T* dq_data, T* dkv_data) {
-                   parallel_ranges(p.pairs(), p.pairs_of_tile(), [&](Index pair, Index last) {
-                     for (Worker<T> worker(p, q_data, kv_data); pair < last; ++pair) {
-                       worker.backward(pair, y, norms, dy_data, dq_data, dkv_data);
-                     }
-                   });
-                 });
+  const auto compute = [&]<class T>(Index pair, Index last, const T* q_data, const T* kv_data,
+                                    const T* y, const T* norms, const T* dy_data, T* dq_data,
+                                    T* dkv_data) {
+    for (Worker<T> worker(p, q_data, kv_data); pair < last; ++pair)
+      worker.backward(pair, y, norms, dy_data, dq_data, dkv_data);
+  };
+  parallel_rows("attention", std::tie(q, kv, forward.y, forward.norms, dy, dq, dkv), p.pairs(),
+                p.pairs_of_tile(), compute);
   return {dq, dkv};
 }
 
@@ -332,8 +316,8 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
   check("q", q.shape(), "B D")("rows", rows.shape(), "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
   if (heads < 1 || d % heads != 0 || std::ssize(places) != s) {
-    fail("attention_step", fmt::format("{} heads of {} elements and {} of {} places do not fit",
-                                       heads, d, places.size(), s));
+    fail("attention_step", "{} heads of {} elements and {} of {} places do not fit", heads, d,
+         places.size(), s);
   }
   for (Index i = 0; i < s; ++i) {
     require_same_dtype("attention_step", q, places[i]);
@@ -343,37 +327,36 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
   AttentionStep result{Tensor::uninitialized(q.shape(), q.dtype(), "attention_step"),
                        Tensor::uninitialized({heads, s, b}, q.dtype(), "attention_step")};
   const auto* row = rows.data<std::int32_t>();
-  const auto compute = [&]<class T>(const T* q_data, T* y_data, T* weights) {
-    const Index a = d / heads;
-    const T scale = static_cast<T>(1 / std::sqrt(static_cast<double>(a)));
-    const auto attend = [&](Index hypothesis, Index head, std::vector<T>& alpha) {
-      const Index column = hypothesis * d + head * a;
-      const auto key = [&](Index i) -> const T* {
-        const Index at = row[i * b + hypothesis];
-        return at < 0 ? nullptr : places[i].data<T>() + at * 2 * d + head * a;
+  const Index a = d / heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(a));
+  const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, T* y_data,
+                                    T* weights) {
+    std::vector<T> alpha(static_cast<std::size_t>(s));
+    for (Index i = begin * heads; i < end * heads; ++i) {
+      const Index hypothesis = i / heads, head = i % heads, column = i * a;
+      const auto key = [&](Index place) -> const T* {
+        const Index at = row[place * b + hypothesis];
+        return at < 0 ? nullptr : places[place].data<T>() + at * 2 * d + head * a;
       };
-      for (Index i = 0; i < s; ++i) {
-        const T* k = key(i);
-        alpha[i] =
-            k ? scale * simd::dot(q_data + column, k, a) : -std::numeric_limits<T>::infinity();
+      for (Index place = 0; place < s; ++place) {
+        const T* k = key(place);
+        alpha[place] = k ? static_cast<T>(scale) * simd::dot(q_data + column, k, a)
+                         : -std::numeric_limits<T>::infinity();
       }
       const T largest = simd::largest(alpha.data(), s);
       const bool none = largest == -std::numeric_limits<T>::infinity();
       const T total = none ? T(1) : simd::sum_exp(alpha.data(), largest, s, alpha.data());
       std::fill_n(y_data + column, a, T(0));
-      for (Index i = 0; i < s; ++i) {
-        const T* k = key(i);
-        const T weight = k ? alpha[i] / total : T(0);
-        weights[(head * s + i) * b + hypothesis] = weight;
+      for (Index place = 0; place < s; ++place) {
+        const T* k = key(place);
+        const T weight = k ? alpha[place] / total : T(0);
+        weights[(head * s + place) * b + hypothesis] = weight;
         if (k) simd::add_scaled(weight, k + d, y_data + column, a);
       }
-    };
-    parallel_ranges(b, detail::runs_of_tile(2 * s * d), [&](Index begin, Index end) {
-      std::vector<T> alpha(static_cast<std::size_t>(s));
-      for (Index i = begin * heads; i < end * heads; ++i) attend(i / heads, i % heads, alpha);
-    });
+    }
   };
-  visit_elements("attention_step", std::tie(q, result.y, result.weights), compute);
+  parallel_rows("attention_step", std::tie(q, result.y, result.weights), b, rows_of_tile(2 * s * d),
+                compute);
   return result;
 }
 

@@ -3,10 +3,8 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <attune/tensor/axis.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
@@ -18,27 +16,26 @@ using namespace detail;
 /// Softmax of up to 64 neighbouring columns at once. The mask, when there is one, repeats over the
 /// outer axes: its element for x[i] is mask[i % mask_size].
 template <class T>
-void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index first, Index width,
+void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, const AxisView::Block& block,
                      const AxisView& view) {
   T largest[widest_column_block];
   double total[widest_column_block] = {};
-  std::fill_n(largest, width, -std::numeric_limits<T>::infinity());
+  std::fill_n(largest, block.width, -std::numeric_limits<T>::infinity());
   const auto used = [&](Index at) { return !mask || mask[at % mask_size] != 0; };
-  view.for_elements(first, width, [&](Index at, Index j) {
+  view.for_elements(block, [&](Index at, Index j) {
     if (used(at) && !(x[at] <= largest[j])) largest[j] = x[at];
   });
   for (Index i = 0; i < view.n; ++i) {
-    const Index row = first + i * view.inner;
-    for (Index j = 0; j < width; ++j) {
+    const Index row = block.first + i * view.inner;
+    for (Index j = 0; j < block.width; ++j)
       y[row + j] = used(row + j) ? x[row + j] - largest[j] : T(0);
-    }
-    simd::exp(y + row, y + row, width);
-    for (Index j = 0; j < width; ++j) {
+    simd::exp(y + row, y + row, block.width);
+    for (Index j = 0; j < block.width; ++j) {
       if (!used(row + j)) y[row + j] = 0;
       total[j] += y[row + j];
     }
   }
-  view.for_elements(first, width, [&](Index at, Index j) {
+  view.for_elements(block, [&](Index at, Index j) {
     const T t = static_cast<T>(total[j]);
     if (t != 0) y[at] /= t;
   });
@@ -48,15 +45,14 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, Index fir
 template <class Body>
 double sum_of_blocks(Index n, Body body) {
   double total = 0;
-  for (Index begin = 0; begin < n; begin += simd::sum_block) {
+  for (Index begin = 0; begin < n; begin += simd::sum_block)
     total += body(begin, std::min(simd::sum_block, n - begin));
-  }
   return total;
 }
 
 /// log Σ_i e^{x_i}
 template <class T>
-T log_sum_exp(const T* x, Index n) {
+T log_sum_exp_of_row(const T* x, Index n) {
   const T largest = simd::largest(x, n);
   if (std::isinf(largest)) {  // `largest` may have ignored a NaN, which is the result then
     const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
@@ -71,9 +67,8 @@ constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
 
 void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask,
                          double smoothing) {
-  if (!(smoothing >= 0 && smoothing < 1)) {
-    fail("cross_entropy", fmt::format("the smoothing {} is not in [0, 1)", smoothing));
-  }
+  if (!(smoothing >= 0 && smoothing < 1))
+    fail("cross_entropy", "the smoothing {} is not in [0, 1)", smoothing);
   ShapeCheck check("cross_entropy");
   check("logits", logits.shape(), "N V")("targets", targets.shape(), "N");
   if (mask.defined()) {
@@ -123,45 +118,39 @@ Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
   // the bits that they have among others.
   const bool of_rows = x.shape().axis(axis) == x.rank() - 1;
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "softmax");
-  visit_elements("softmax", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    const T* mask_data = elements_or_null<T>(places);
-    for_columns(view, [&](Index first, Index width) {
-      if (of_rows) {
-        const T* mask_of_row = mask_data ? mask_data + first % places.size() : nullptr;
-        return simd::run(simd::SoftmaxRow<T>{from + first, mask_of_row, to + first}, view.n);
-      }
-      softmax_columns(from, mask_data, places.size(), to, first, width, view);
-    });
-  });
+  const OrNull optional{places};
+  const auto compute = [&]<class T>(Index i, const T* from, const T* used, T* to) {
+    const AxisView::Block block = view.block(i);
+    if (!of_rows) return softmax_columns(from, used, places.size(), to, block, view);
+    if (used) used += block.first % places.size();
+    simd::run(simd::SoftmaxRow<T>{from + block.first, used, to + block.first}, view.n);
+  };
+  parallel_rows("softmax", std::tie(x, optional, y), view.blocks(), view.tile(), compute);
   return y;
 }
 
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
   require_same_dtype("softmax", y, dy);
-  if (y.shape() != dy.shape()) {
-    fail("softmax", fmt::format("dy {} of y {}", to_string(dy.shape()), to_string(y.shape())));
-  }
+  if (y.shape() != dy.shape()) fail("softmax", "dy {} of y {}", dy.shape(), y.shape());
   const AxisView view("softmax", y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "softmax");
-  visit_elements(
-      "softmax", std::tie(y, dy, dx), [&]<class T>(const T* value, const T* from, T* to) {
-        for_columns(view, [&](Index first, Index width) {
-          if (view.inner == 1) {
-            const T *y_row = value + first, *dy_row = from + first;
-            const T dot = static_cast<T>(sum_of_blocks(view.n, [&](Index begin, Index n) {
-              return simd::dot(y_row + begin, dy_row + begin, n);
-            }));
-            for (Index i = 0; i < view.n; ++i) to[first + i] = y_row[i] * (dy_row[i] - dot);
-            return;
-          }
-          double dot[widest_column_block] = {};
-          view.for_elements(first, width,
-                            [&](Index at, Index j) { dot[j] += value[at] * from[at]; });
-          view.for_elements(first, width, [&](Index at, Index j) {
-            to[at] = value[at] * (from[at] - static_cast<T>(dot[j]));
-          });
-        });
-      });
+  const auto compute = [&]<class T>(Index i, const T* value, const T* from, T* to) {
+    const AxisView::Block block = view.block(i);
+    if (view.inner == 1) {
+      const T *y_row = value + block.first, *dy_row = from + block.first;
+      const T dot = static_cast<T>(sum_of_blocks(view.n, [&](Index begin, Index n) {
+        return simd::dot(y_row + begin, dy_row + begin, n);
+      }));
+      for (Index k = 0; k < view.n; ++k) to[block.first + k] = y_row[k] * (dy_row[k] - dot);
+      return;
+    }
+    double dot[widest_column_block] = {};
+    view.for_elements(block, [&](Index at, Index j) { dot[j] += value[at] * from[at]; });
+    view.for_elements(block, [&](Index at, Index j) {
+      to[at] = value[at] * (from[at] - static_cast<T>(dot[j]));
+    });
+  };
+  parallel_rows("softmax", std::tie(y, dy, dx), view.blocks(), view.tile(), compute);
   return dx;
 }
 
@@ -169,16 +158,15 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
   const AxisView view("log_sum_exp", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
   fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
-  visit_elements("log_sum_exp", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    for_columns(view, [&](Index first, Index width) {
-      std::vector<T> column(view.inner == 1 ? 0 : view.n);
-      for (Index j = 0; j < width; ++j) {
-        const T* of = from + first + j;
-        for (Index i = 0; i < std::ssize(column); ++i) column[i] = of[i * view.inner];
-        to[view.reduced(first) + j] = log_sum_exp(column.empty() ? of : column.data(), view.n);
-      }
-    });
-  });
+  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
+    const auto [first, width] = view.block(i);
+    std::vector<T> column(view.inner == 1 ? 0 : view.n);
+    for (Index j = first; j < first + width; ++j) {
+      for (Index k = 0; k < std::ssize(column); ++k) column[k] = from[j + k * view.inner];
+      to[view.reduced(j)] = log_sum_exp_of_row(column.empty() ? from + j : column.data(), view.n);
+    }
+  };
+  parallel_rows("log_sum_exp", std::tie(x, y), view.blocks(), view.tile(), compute);
   return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
 }
 
@@ -194,22 +182,21 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
   const Index n = logits.dim(0), v = logits.dim(1);
   CrossEntropy result{Tensor::uninitialized({n}, logits.dtype(), "cross_entropy"),
                       Tensor::uninitialized({n}, logits.dtype(), "cross_entropy")};
-  const auto compute = [&]<class T>(const T* x, T* loss, T* norm) {
-    const T* weight = elements_or_null<T>(mask);
-    const auto* target = targets.data<std::int32_t>();
-    parallel_each(n, cross_entropy_rows, [&](Index row) {
-      const bool used = !weight || weight[row] != 0;
-      const T *from = x + row * v, of_target = from[target[row]];
-      norm[row] = used ? log_sum_exp(from, v) : T(0);
-      loss[row] = used ? norm[row] - of_target : T(0);
-      if (used && smoothing > 0) {
-        const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
-        loss[row] += static_cast<T>(smoothing * (of_target - mean));
-      }
-      if (weight) loss[row] *= weight[row];
-    });
+  const auto* target = targets.data<std::int32_t>();
+  const OrNull weights{mask};
+  const auto compute = [&]<class T>(Index row, const T* x, const T* weight, T* loss, T* norm) {
+    const bool used = !weight || weight[row] != 0;
+    const T *from = x + row * v, of_target = from[target[row]];
+    norm[row] = used ? log_sum_exp_of_row(from, v) : T(0);
+    loss[row] = used ? norm[row] - of_target : T(0);
+    if (used && smoothing > 0) {
+      const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
+      loss[row] += static_cast<T>(smoothing * (of_target - mean));
+    }
+    if (weight) loss[row] *= weight[row];
   };
-  visit_elements("cross_entropy", std::tie(logits, result.loss, result.log_sum_exp), compute);
+  parallel_rows("cross_entropy", std::tie(logits, weights, result.loss, result.log_sum_exp), n,
+                cross_entropy_rows, compute);
   return result;
 }
 
@@ -222,23 +209,22 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
   Tensor result = logits.unique()
                       ? logits
                       : Tensor::uninitialized(logits.shape(), logits.dtype(), "cross_entropy");
-  const auto compute = [&]<class T>(const T* x, const T* norm, T* dx) {
-    const T* weight = elements_or_null<T>(mask);
-    const auto* target = targets.data<std::int32_t>();
+  const auto* target = targets.data<std::int32_t>();
+  const OrNull weights{mask};
+  const auto compute = [&]<class T>(Index row, const T* x, const T* weight, const T* norm, T* dx) {
+    T* to = dx + row * v;
+    if (weight && weight[row] == 0) return static_cast<void>(std::fill_n(to, v, T(0)));
     const T kept = static_cast<T>(1 - smoothing),
-            even = static_cast<T>(smoothing / static_cast<double>(v));
-    parallel_each(n, cross_entropy_rows, [&](Index row) {
-      T* to = dx + row * v;
-      if (weight && weight[row] == 0) return static_cast<void>(std::fill_n(to, v, T(0)));
-      const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
-      const Index at = target[row];
-      T p = x[row * v + at] - norm[row];
-      simd::exp(&p, &p, 1);
-      simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to}, v);
-      to[at] = (p - kept - even) * by;
-    });
+            even = static_cast<T>(smoothing / static_cast<double>(v)),
+            by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
+    const Index at = target[row];
+    T p = x[row * v + at] - norm[row];
+    simd::exp(&p, &p, 1);
+    simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to}, v);
+    to[at] = (p - kept - even) * by;
   };
-  visit_elements("cross_entropy", std::tie(std::as_const(logits), log_sum_exp, result), compute);
+  parallel_rows("cross_entropy", std::tie(std::as_const(logits), weights, log_sum_exp, result), n,
+                cross_entropy_rows, compute);
   return result;
 }
 
@@ -254,14 +240,14 @@ LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const T
   const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
   LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm"),
                           Tensor::uninitialized({rows, 2}, x.dtype(), "layer_norm")};
-  const auto compute = [&]<class T>(const T* from, const T* g, const T* b, T* y, T* moments) {
-    parallel_each(n == 0 ? 0 : rows, tile_rows, [&](Index row) {
-      simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
-                                      moments + row * 2},
-                n);
-    });
+  const auto compute = [&]<class T>(Index row, const T* from, const T* g, const T* b, T* y,
+                                    T* moments) {
+    simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
+                                    moments + row * 2},
+              n);
   };
-  visit_elements("layer_norm", std::tie(x, gain, bias, result.y, result.moments), compute);
+  parallel_rows("layer_norm", std::tie(x, gain, bias, result.y, result.moments), n == 0 ? 0 : rows,
+                tile_rows, compute);
   return result;
 }
 
@@ -271,17 +257,15 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
   const Index tiles = (rows + tile_rows - 1) / tile_rows;
   Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm");
   Tensor parts = zeros({2, tiles, n}, x.dtype());  // of dgain and of dbias
-  const auto compute = [&]<class T>(const T* from, const T* g, const T* dy_data, const T* moments,
-                                    T* dx_data, T* parts_data) {
-    parallel_each(n == 0 ? 0 : rows, tile_rows, [&](Index row) {
-      T* dgain = parts_data + row / tile_rows * n;
-      simd::run(
-          simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
-                                        dx_data + row * n, dgain, dgain + tiles * n},
-          n);
-    });
+  const auto compute = [&]<class T>(Index row, const T* from, const T* g, const T* dy_data,
+                                    const T* moments, T* dx_data, T* parts_data) {
+    T* dgain = parts_data + row / tile_rows * n;
+    simd::run(simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
+                                            dx_data + row * n, dgain, dgain + tiles * n},
+              n);
   };
-  visit_elements("layer_norm", std::tie(x, gain, dy, forward.moments, dx, parts), compute);
+  parallel_rows("layer_norm", std::tie(x, gain, dy, forward.moments, dx, parts), n == 0 ? 0 : rows,
+                tile_rows, compute);
   return {dx, sum(parts[0], {0}), sum(parts[1], {0})};
 }
 
@@ -289,35 +273,34 @@ Tensor sparsemax(const Tensor& x, int axis, const Mask& mask) {
   const AxisView view("sparsemax", x, axis);
   const Tensor places = mask_of_axes("sparsemax", x, mask);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "sparsemax");
-  visit_elements("sparsemax", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    const T* mask_data = elements_or_null<T>(places);
-    for_columns(view, [&](Index first, Index width) {
-      for (Index j = first; j < first + width; ++j) {
-        // The mask repeats over the outer axes.
-        sparsemax_column(from + j, to + j, view.n, view.inner, [&](Index i) {
-          return !mask_data || mask_data[(j + i * view.inner) % places.size()] != 0;
-        });
-      }
-    });
-  });
+  const OrNull optional{places};
+  const auto compute = [&]<class T>(Index block, const T* from, const T* used, T* to) {
+    const auto [first, width] = view.block(block);
+    for (Index j = first; j < first + width; ++j) {
+      // The mask repeats over the outer axes.
+      sparsemax_column(from + j, to + j, view.n, view.inner, [&](Index i) {
+        return !used || used[(j + i * view.inner) % places.size()] != 0;
+      });
+    }
+  };
+  parallel_rows("sparsemax", std::tie(x, optional, y), view.blocks(), view.tile(), compute);
   return y;
 }
 
 Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis) {
   const AxisView view("sparsemax", y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "sparsemax");
-  const auto compute = [&]<class T>(const T* value, const T* from, T* to) {
-    for_columns(view, [&](Index first, Index width) {
-      double total[widest_column_block] = {}, count[widest_column_block] = {};
-      view.for_elements(first, width, [&](Index at, Index j) {
-        if (!(value[at] <= 0)) total[j] += from[at], ++count[j];
-      });
-      view.for_elements(first, width, [&](Index at, Index j) {
-        to[at] = value[at] <= 0 ? T(0) : from[at] - static_cast<T>(total[j] / count[j]);
-      });
+  const auto compute = [&]<class T>(Index i, const T* value, const T* from, T* to) {
+    const AxisView::Block block = view.block(i);
+    double total[widest_column_block] = {}, count[widest_column_block] = {};
+    view.for_elements(block, [&](Index at, Index j) {
+      if (!(value[at] <= 0)) total[j] += from[at], ++count[j];
+    });
+    view.for_elements(block, [&](Index at, Index j) {
+      to[at] = value[at] <= 0 ? T(0) : from[at] - static_cast<T>(total[j] / count[j]);
     });
   };
-  visit_elements("sparsemax", std::tie(y, dy, dx), compute);
+  parallel_rows("sparsemax", std::tie(y, dy, dx), view.blocks(), view.tile(), compute);
   return dx;
 }
 

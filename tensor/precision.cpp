@@ -1,10 +1,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include <fmt/format.h>
 #include <hwy/targets.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/simd/dispatch.hpp>
 #include <attune/tensor/simd/gemm.hpp>
@@ -31,8 +30,8 @@ void limit_targets() {
     if (name == wanted) return hwy::DisableTargets(target - 1);  // better ones are lower bits
     names += (names.empty() ? "" : ", ") + name;
   }
-  fail("ATTUNE_TARGET", fmt::format("{} is none of what this CPU and this build have: {}",
-                                    in_quotes(wanted), names));
+  fail("ATTUNE_TARGET", "{} is none of what this CPU and this build have: {}", in_quotes(wanted),
+       names);
 }
 
 }  // namespace simd
@@ -42,9 +41,8 @@ std::string simd_target() { return lower_case(simd::target()); }
 bool bf16_available() { return simd::has_bf16(); }
 
 void set_precision(Precision precision) {
-  if (precision == Precision::bf16 && !bf16_available()) {
+  if (precision == Precision::bf16 && !bf16_available())
     fail("set_precision", "this CPU has no bf16 products (AVX512-BF16)");
-  }
   detail::thread_precision = precision;
 }
 

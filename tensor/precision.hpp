@@ -1,4 +1,4 @@
-// What results depend on beside the program: the precision of products of f32 matrices, and the
+// Settings that affect numerical results: the precision of products of f32 matrices, and the
 // instruction set of the kernels.
 #pragma once
 
@@ -34,7 +34,7 @@ bool in_bf16() {
   return std::is_same_v<T, float> && precision() == Precision::bf16;
 }
 
-/// A precision for as long as the object lives, and then the one before.
+/// A precision until the end of the scope.
 struct InPrecision : detail::Restored<Precision> {
   [[nodiscard]] explicit InPrecision(Precision wanted)
       : Restored(detail::thread_precision, precision()) {

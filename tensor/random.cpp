@@ -5,9 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
@@ -93,7 +91,7 @@ double Random::uniform() {
 }
 
 Index Random::below(Index n) {
-  if (n < 1) fail("Random::below", fmt::format("{} is not a positive bound", n));
+  if (n < 1) fail("Random::below", "{} is not a positive bound", n);
   const auto bound = static_cast<std::uint64_t>(n);
   const std::uint64_t unbiased = ~std::uint64_t{0} - ~std::uint64_t{0} % bound;  // a multiple of n
   for (;;) {

@@ -2,10 +2,8 @@
 // with W_h; a cell says what it makes of a row.
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/recurrent.hpp>
@@ -47,7 +45,7 @@ void check_recurrent(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Ten
   const auto optional = [&](const char* name, const Tensor& x, const char* letters,
                             bool allowed = true, const char* of = "") {
     if (!x.defined()) return;
-    if (!allowed) fail(operation, fmt::format("{} belongs to {} only", name, of));
+    if (!allowed) fail(operation, "{} belongs to {} only", name, of);
     check(name, x.shape(), letters);
     require_same_dtype(operation, xw, x);
   };
@@ -59,7 +57,7 @@ void check_recurrent(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Ten
   if (xw.dim(0) == 0) fail(operation, "the sequence has no steps");
 }
 
-Tensor or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
+Tensor defined_or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
   return x.defined() ? x : zeros(shape, dtype);
 }
 
@@ -87,9 +85,8 @@ std::vector<Part<T>> parts_of(const Tensor& w_h, const Walk& walk, bool transpos
     MatrixView<const T> w{w_h.data<T>() + begin, n, end - begin, w_h.dim(1)};
     if (transposed) w = w.transpose();
     Part<T>& part = parts.emplace_back(Part<T>{begin, end - begin, w, {}});
-    if (many || walk.batch >= sizes::enough_step_rows || transposed) {
+    if (many || walk.batch >= sizes::enough_step_rows || transposed)
       part.packed = kept_packed(w_h, w, many ? Uses::many : Uses::one);
-    }
   };
   add(0, first);
   add(first, walk.width());
@@ -97,7 +94,7 @@ std::vector<Part<T>> parts_of(const Tensor& w_h, const Walk& walk, bool transpos
 }
 
 /// Rows [begin, end) of a batch.
-struct Tile {
+struct BatchTile {
   Index begin, end;
   Index count() const { return end - begin; }
 
@@ -110,32 +107,32 @@ struct Tile {
   /// Without those at both ends that are masked, given a step's mask (B) or null: the product need
   /// not be made for them.
   template <class T>
-  Tile used(const T* mask) const {
-    Tile used = *this;
+  BatchTile used(const T* mask) const {
+    BatchTile used = *this;
     if (!mask) return used;
     while (used.count() > 0 && mask[used.begin] == 0) ++used.begin;
     while (used.count() > 0 && mask[used.end - 1] == 0) --used.end;
     return used;
   }
   /// The same rows, counted from the first of another tile.
-  Tile within(const Tile& tile) const { return {begin - tile.begin, end - tile.begin}; }
+  BatchTile within(const BatchTile& tile) const { return {begin - tile.begin, end - tile.begin}; }
 };
 
 /// body(tile) for tiles of the batch, side by side: even shares, for an even number of threads.
 template <class Body>
-void for_tiles(Index batch, Body body) {
+void for_batch_tiles(Index batch, Body body) {
   constexpr Index pair = 2 * sizes::most_tile_rows;
   const Index pairs = std::max<Index>(1, (batch + pair - 1) / pair);
   const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
   parallel_ranges(batch, std::max(sizes::least_tile_rows, (share + 3) / 4 * 4),
                   [&](Index begin, Index end) {
-                    body(Tile{begin, end});
+                    body(BatchTile{begin, end});
                   });
 }
 
 /// States (T, B, H) and what they start from (B, H), or nulls where a cell has none.
 template <class T>
-struct States {
+struct StateRows {
   const T *initial, *all;
 
   /// The row's state before the i-th step in walking order.
@@ -151,7 +148,7 @@ template <class T>
 struct ForwardPass {
   Walk walk;
   const T *xw, *b_hn, *mask;
-  States<T> from_h, from_c;
+  StateRows<T> from_h, from_c;
   T *h, *c, *rh;  // (T, B, H); rh is what part 1 multiplies
   T* gates;       // (T, B, kept · H)
 
@@ -160,9 +157,8 @@ struct ForwardPass {
     const Index n = walk.hidden;
     const T* x = xw + at * walk.width();
     T *g = gates + at * walk.kept * n, *h_t = h + at * n;
-    if (walk.cell == Cell::lstm) {
+    if (walk.cell == Cell::lstm)
       return simd::run(simd::LstmForwardRow<T>{x, hw, c_prev, g, c + at * n, h_t}, n);
-    }
     if (p == 0) simd::run(simd::GruResetRow<T>{x, hw, h_prev, g, rh ? rh + at * n : nullptr}, n);
     simd::GruUpdateRow<T> update{x + 2 * n, hw + 2 * n, g + n, h_prev, g + 2 * n, h_t};
     if (!rh) update.r = g, update.b_hn = b_hn, update.hidden = g + 3 * n;
@@ -184,12 +180,12 @@ template <class T>
 void run_forward(const ForwardPass<T>& pass, const std::vector<Part<T>>& parts) {
   const Walk& walk = pass.walk;
   const Index n = walk.hidden, width = walk.width();
-  for_tiles(walk.batch, [&](Tile tile) {
+  for_batch_tiles(walk.batch, [&](BatchTile tile) {
     Tensor scratch = Tensor::uninitialized({tile.count(), width}, dtype_of<T>);
     T* hw = scratch.mutable_data<T>();
     for (Index i = 0; i < walk.steps; ++i) {
       const Index first = walk.step(i) * walk.batch;
-      const Tile used = tile.used(pass.mask ? pass.mask + first : nullptr);
+      const BatchTile used = tile.used(pass.mask ? pass.mask + first : nullptr);
       for (std::size_t p = 0; p < parts.size(); ++p) {
         const T* x = p == 0 ? pass.from_h.before(walk, i, 0) : pass.rh + first * n;
         const auto to = used.within(tile).of(hw + parts[p].begin, parts[p].columns, width);
@@ -214,7 +210,7 @@ template <class T>
 struct BackwardPass {
   Walk walk;
   const T *mask, *dh, *gates;  // (T, B), (T, B, H), (T, B, kept · H); the first two may be null
-  States<T> h, c;
+  StateRows<T> h, c;
   T *dxw, *dhw;  // (T, B, G·H), perhaps the same
   T *dh0, *dc0;  // (B, H): carry ∂L/∂h and ∂L/∂c from step to step
 
@@ -254,12 +250,12 @@ template <class T>
 void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts) {
   const Walk& walk = pass.walk;
   const Index n = walk.hidden, width = walk.width();
-  for_tiles(walk.batch, [&](Tile tile) {
+  for_batch_tiles(walk.batch, [&](BatchTile tile) {
     Tensor scratch = Tensor::uninitialized({tile.count() + 1, n}, dtype_of<T>);
     T *of_row = scratch.mutable_data<T>(), *dproducts = of_row + n;
     for (Index i = walk.steps - 1; i >= 0; --i) {
       const Index first = walk.step(i) * walk.batch;
-      const Tile used = tile.used(pass.mask ? pass.mask + first : nullptr);
+      const BatchTile used = tile.used(pass.mask ? pass.mask + first : nullptr);
       if (pass.dh) {
         const T* dh = pass.dh + (first + tile.begin) * n;
         T* to = pass.dh0 + tile.begin * n;
@@ -296,9 +292,9 @@ RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
     const bool lstm = o.cell == Cell::lstm;
     const Index n = walk.hidden;
     const Shape all{walk.steps, walk.batch, n}, state{walk.batch, n};
-    const Tensor h0 = or_zeros(o.h0, state, dtype);
-    const Tensor c0 = lstm ? or_zeros(o.c0, state, dtype) : Tensor();
-    const Tensor b_hn = o.cell == Cell::gru ? or_zeros(o.b_hn, {n}, dtype) : Tensor();
+    const Tensor h0 = defined_or_zeros(o.h0, state, dtype);
+    const Tensor c0 = lstm ? defined_or_zeros(o.c0, state, dtype) : Tensor();
+    const Tensor b_hn = o.cell == Cell::gru ? defined_or_zeros(o.b_hn, {n}, dtype) : Tensor();
     RecurrentStates out;
     out.h = Tensor::uninitialized(all, dtype);
     if (lstm) out.c = Tensor::uninitialized(all, dtype);
@@ -330,8 +326,8 @@ RecurrentGradients recurrent_backward(const Tensor& xw, const Tensor& w_h,
     const DType dtype = xw.dtype();
     const bool lstm = o.cell == Cell::lstm;
     const Shape state{walk.batch, n};
-    const Tensor h0 = lstm ? Tensor() : or_zeros(o.h0, state, dtype);
-    const Tensor c0 = lstm ? or_zeros(o.c0, state, dtype) : Tensor();
+    const Tensor h0 = lstm ? Tensor() : defined_or_zeros(o.h0, state, dtype);
+    const Tensor c0 = lstm ? defined_or_zeros(o.c0, state, dtype) : Tensor();
     RecurrentGradients out;
     out.dxw = Tensor::uninitialized(xw.shape(), dtype);
     const bool apart = o.cell == Cell::gru;

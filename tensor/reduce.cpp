@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/axis.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
@@ -28,46 +28,40 @@ double sum_in_lanes(Index n, F f) {
   return total;
 }
 
+/// Sum over adjacent axes [first_axis, end_axis), which stay with extent 1:
 /// (outer, n, inner) -> (outer, inner)
-template <class T>
-void sum_middle(const T* x, T* y, Index outer, Index n, Index inner) {
+Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
+  Shape shape = x.shape();
+  for (int axis = first_axis; axis < end_axis; ++axis) shape = shape.with(axis, 1);
+  Tensor y = Tensor::uninitialized(shape, x.dtype(), "sum");
+  const Index outer = x.shape().product(0, first_axis), n = x.shape().product(first_axis, end_axis),
+              inner = x.shape().product(end_axis, x.rank());
   if (inner == 1) {
-    return parallel_each(outer, detail::runs_of_tile(n), [=](Index o) {
-      y[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return x[o * n + i]; }));
-    });
+    const auto compute = [=]<class T>(Index o, const T* from, T* to) {
+      to[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return from[o * n + i]; }));
+    };
+    parallel_rows("sum", std::tie(x, y), outer, rows_of_tile(n), compute);
+    return y;
   }
   constexpr Index widest = 1024;  // accumulators that stay in cache, and long pieces of wide rows
   constexpr Index rows = 64;      // added up in T, before their sum joins that in double
   const Index columns = inner < 8 * widest ? widest / 4 : widest;
   const Index blocks = (inner + columns - 1) / columns;
-  parallel_for(outer * blocks, [&](Index tile) {
-    const Index o = tile / blocks, begin = tile % blocks * columns;
+  const auto compute = [=]<class T>(Index block, const T* from, T* to) {
+    const Index o = block / blocks, begin = block % blocks * columns;
     const Index width = std::min(columns, inner - begin);
-    T* to = y + o * inner + begin;
     double total[widest];
     std::fill_n(total, width, 0.0);
     for (Index first = 0; first < n; first += rows) {
       T part[widest];
       std::fill_n(part, width, T(0));
-      for (Index i = first; i < std::min(n, first + rows); ++i) {
-        const T* from = x + (o * n + i) * inner + begin;
-        simd::add_scaled(T(1), from, part, width);
-      }
+      for (Index i = first; i < std::min(n, first + rows); ++i)
+        simd::add_scaled(T(1), from + (o * n + i) * inner + begin, part, width);
       for (Index j = 0; j < width; ++j) total[j] += part[j];
     }
-    for (Index j = 0; j < width; ++j) to[j] = static_cast<T>(total[j]);
-  });
-}
-
-/// Sum over adjacent axes [begin, end), which stay with extent 1.
-Tensor sum_axes(const Tensor& x, int begin, int end) {
-  Shape shape = x.shape();
-  for (int axis = begin; axis < end; ++axis) shape = shape.with(axis, 1);
-  Tensor y = Tensor::uninitialized(shape, x.dtype(), "sum");
-  visit_elements("sum", std::tie(x, y), [&](const auto* from, auto* to) {
-    sum_middle(from, to, x.shape().product(0, begin), x.shape().product(begin, end),
-               x.shape().product(end, x.rank()));
-  });
+    for (Index j = 0; j < width; ++j) to[o * inner + begin + j] = static_cast<T>(total[j]);
+  };
+  parallel_rows("sum", std::tie(x, y), outer * blocks, 1, compute);
   return y;
 }
 
@@ -76,33 +70,6 @@ std::array<bool, Shape::max_rank> chosen_axes(const Shape& shape, const std::vec
   std::fill_n(chosen.begin(), shape.rank(), axes.empty());
   for (int axis : axes) chosen[shape.axis(axis)] = true;
   return chosen;
-}
-
-Largest largest_along(const char* operation, const Tensor& x, int axis) {
-  const detail::AxisView view(operation, x, axis);
-  if (view.n == 0)
-    fail(operation, fmt::format("axis {} of {} is empty", axis, to_string(x.shape())));
-  require_places_in_i32(operation, view.n);
-  const Shape shape = x.shape().with(axis, 1);
-  Largest y{Tensor::uninitialized(shape, x.dtype(), operation),
-            Tensor::uninitialized(shape, DType::i32, operation)};
-  auto* places = y.places.mutable_data<std::int32_t>();
-  visit_elements(operation, std::tie(x, y.values), [&]<class T>(const T* from, T* values) {
-    detail::for_columns(view, [&](Index first, Index width) {
-      const Index to = view.reduced(first);
-      std::copy_n(from + first, width, values + to);
-      std::fill_n(places + to, width, 0);
-      for (Index i = 1; i < view.n; ++i) {
-        for (Index j = 0; j < width; ++j) {
-          const T v = from[first + i * view.inner + j], best = values[to + j];
-          if (!(v > best || (v != v && best == best))) continue;
-          values[to + j] = v;
-          places[to + j] = static_cast<std::int32_t>(i);
-        }
-      }
-    });
-  });
-  return y;
 }
 
 /// √(Σ x²) of n elements `step` apart, with the largest taken out of the sum.
@@ -152,16 +119,14 @@ Index reduced_size(const Shape& shape, const std::vector<int>& axes) {
 
 Tensor mean(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
   const Index n = reduced_size(x.shape(), axes);
-  if (n == 0) fail("mean", fmt::format("there is nothing to average in {}", to_string(x.shape())));
+  if (n == 0) fail("mean", "there is nothing to average in {}", x.shape());
   return sum(x, axes, keep) / static_cast<double>(n);
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  if (broadcast("sum_to", x.shape(), shape) != x.shape()) {
-    fail("sum_to",
-         fmt::format("{} does not broadcast to {}", to_string(shape), to_string(x.shape())));
-  }
+  if (broadcast("sum_to", x.shape(), shape) != x.shape())
+    fail("sum_to", "{} does not broadcast to {}", shape, x.shape());
   std::vector<int> axes;
   const int added = x.rank() - shape.rank();
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -170,22 +135,46 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return axes.empty() ? x.reshape(shape) : sum(x, axes, KeepAxes::yes).reshape(shape);
 }
 
-Largest max_forward(const Tensor& x, int axis) { return largest_along("max", x, axis); }
+Largest max_forward(const Tensor& x, int axis, const char* operation) {
+  const detail::AxisView view(operation, x, axis);
+  if (view.n == 0) fail(operation, "axis {} of {} is empty", axis, x.shape());
+  require_places_in_i32(operation, view.n);
+  const Shape shape = x.shape().with(axis, 1);
+  Largest y{Tensor::uninitialized(shape, x.dtype(), operation),
+            Tensor::uninitialized(shape, DType::i32, operation)};
+  auto* places = y.places.mutable_data<std::int32_t>();
+  const auto compute = [&]<class T>(Index block, const T* from, T* values) {
+    const auto [first, width] = view.block(block);
+    const Index to = view.reduced(first);
+    std::copy_n(from + first, width, values + to);
+    std::fill_n(places + to, width, 0);
+    for (Index i = 1; i < view.n; ++i) {
+      for (Index j = 0; j < width; ++j) {
+        const T v = from[first + i * view.inner + j], best = values[to + j];
+        if (!(v > best || (v != v && best == best))) continue;
+        values[to + j] = v;
+        places[to + j] = static_cast<std::int32_t>(i);
+      }
+    }
+  };
+  parallel_rows(operation, std::tie(x, y.values), view.blocks(), view.tile(), compute);
+  return y;
+}
 
 Tensor argmax(const Tensor& x) {
-  return largest_along("argmax", x, -1).places.reshape(x.shape().without(-1));
+  return max_forward(x, -1, "argmax").places.reshape(x.shape().without(-1));
 }
 
 Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis) {
   Tensor dx = zeros(shape, dy.dtype());
   const detail::AxisView view("max", dx, axis);
   const auto* place = places.data<std::int32_t>();
-  visit_elements("max", std::tie(dy, dx), [&](const auto* from, auto* to) {
-    detail::for_columns(view, [&](Index first, Index width) {
-      const Index k = view.reduced(first);
-      for (Index j = 0; j < width; ++j) to[first + place[k + j] * view.inner + j] = from[k + j];
-    });
-  });
+  const auto compute = [&](Index block, const auto* from, auto* to) {
+    const auto [first, width] = view.block(block);
+    const Index k = view.reduced(first);
+    for (Index j = 0; j < width; ++j) to[first + place[k + j] * view.inner + j] = from[k + j];
+  };
+  parallel_rows("max", std::tie(dy, dx), view.blocks(), view.tile(), compute);
   return dx;
 }
 
@@ -193,30 +182,29 @@ Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
   const detail::AxisView view("norm", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "norm");
   fill(y, 0);  // where the axis is empty
-  visit_elements("norm", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    detail::for_columns(view, [&](Index first, Index width) {
-      double total[detail::widest_column_block] = {};
-      view.for_elements(first, width, [&](Index at, Index j) {
-        const double v = from[at];
-        total[j] += v * v;
-      });
-      for (Index j = 0; j < width; ++j) {
-        const bool exact = total[j] > 1e-290 && total[j] < std::numeric_limits<double>::infinity();
-        to[view.reduced(first) + j] = static_cast<T>(
-            exact ? std::sqrt(total[j]) : scaled_norm(from + first + j, view.n, view.inner));
-      }
+  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
+    const detail::AxisView::Block block = view.block(i);
+    double total[detail::widest_column_block] = {};
+    view.for_elements(block, [&](Index at, Index j) {
+      const double v = from[at];
+      total[j] += v * v;
     });
-  });
+    for (Index j = 0; j < block.width; ++j) {
+      const bool exact = total[j] > 1e-290 && total[j] < std::numeric_limits<double>::infinity();
+      to[view.reduced(block.first) + j] = static_cast<T>(
+          exact ? std::sqrt(total[j]) : scaled_norm(from + block.first + j, view.n, view.inner));
+    }
+  };
+  parallel_rows("norm", std::tie(x, y), view.blocks(), view.tile(), compute);
   return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
 }
 
 double sum_of_squares(const Tensor& x) {
-  std::vector<double> parts(x.size() / detail::elementwise_tile + 1);
-  visit_elements("sum_of_squares", std::tie(x), [&](const auto* from) {
-    parallel_ranges(x.size(), detail::elementwise_tile, [&](Index begin, Index end) {
-      parts[begin / detail::elementwise_tile] = simd::sum_of_squares(from + begin, end - begin);
-    });
-  });
+  std::vector<double> parts(x.size() / elementwise_tile + 1);
+  const auto compute = [&](Index begin, Index end, const auto* from) {
+    parts[begin / elementwise_tile] = simd::sum_of_squares(from + begin, end - begin);
+  };
+  parallel_rows("sum_of_squares", std::tie(x), x.size(), elementwise_tile, compute);
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 

@@ -29,7 +29,7 @@ struct Largest {
   Tensor values;
   Tensor places;  // i32
 };
-Largest max_forward(const Tensor& x, int axis);
+Largest max_forward(const Tensor& x, int axis, const char* operation = "max");
 
 /// dx of that shape: dy at the places found along the axis, 0 elsewhere.
 Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis);

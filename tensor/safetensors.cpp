@@ -14,7 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/safetensors.hpp>
 
@@ -86,9 +86,8 @@ void check_depth(std::string_view text) {
     if (quoted && c == '\\') ++i;
     if (quoted) continue;
     if (c == '}' || c == ']') --depth;
-    if ((c == '{' || c == '[') && ++depth > 3) {
+    if ((c == '{' || c == '[') && ++depth > 3)
       malformed("its header has arrays or objects inside of an array");
-    }
   }
 }
 
@@ -115,17 +114,15 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
   const std::array<std::string_view, 3> fields = {"data_offsets", "dtype", "shape"};
   for (const auto& [field, x] : value.items()) {
     const bool known = std::ranges::find(fields, field) != fields.end();
-    if (!known || (field == "dtype" ? !x.is_string() : !x.is_array())) {
+    if (!known || (field == "dtype" ? !x.is_string() : !x.is_array()))
       malformed("{} of {} is unknown or of a wrong type", in_quotes(field), in_quotes(name));
-    }
   }
   if (value.size() != fields.size())
     malformed("{} lacks a dtype, a shape or offsets", in_quotes(name));
   const std::vector<Index> extents = whole_numbers(value.at("shape"), "extents"),
                            offsets = whole_numbers(value.at("data_offsets"), "offsets");
-  if (extents.size() > Shape::max_rank) {
+  if (extents.size() > Shape::max_rank)
     malformed("{} has more than {} axes", in_quotes(name), Shape::max_rank);
-  }
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
       static_cast<std::uint64_t>(offsets[1]) > available) {
     malformed("{} lies outside the file", in_quotes(name));
@@ -177,14 +174,11 @@ std::vector<Entry> read_header(std::string_view text, std::size_t available, Met
 /// The header of a file with these contents, tensors in the order of the map.
 std::string header_text(const Safetensors& contents) try {
   std::string text = "{";
-  if (!contents.metadata.empty()) {
+  if (!contents.metadata.empty())
     text += fmt::format("\"{}\":{}", metadata_name, nlohmann::json(contents.metadata).dump());
-  }
   std::size_t at = 0;
   for (const auto& [name, tensor] : contents.tensors) {
-    if (name == metadata_name) {
-      fail("save_safetensors", fmt::format("the name '{}' is reserved", name));
-    }
+    if (name == metadata_name) fail("save_safetensors", "the name '{}' is reserved", name);
     const std::size_t end = at + static_cast<std::size_t>(tensor.size()) * size_of(tensor.dtype());
     text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                         text.size() > 1 ? "," : "", nlohmann::json(name).dump(),
@@ -203,7 +197,8 @@ std::string header_text(const Safetensors& contents) try {
 
 constexpr std::size_t longest_header = std::size_t{100} << 20;  // the format's own limit
 
-std::string_view text_of(std::span<const std::byte> bytes) {
+std::string_view chars_of(const Tensor& x) {
+  const std::span bytes = bytes_of(x);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -226,7 +221,7 @@ std::string checksum_of(const Safetensors& contents) {
     add(name);
     add(format_name(tensor.dtype()));
     add(fmt::format("{}", fmt::join(tensor.shape(), ",")));
-    add(text_of(bytes_of(tensor)));
+    add(chars_of(tensor));
   }
   return fmt::format("{:016x}", XXH3_64bits_digest(&state));
 }
@@ -239,9 +234,8 @@ void verify(Safetensors& contents) {
   if (sum.empty() && by.empty()) return;
   if (sum.empty() || by.empty())
     malformed("its checksum or the name of its checksum function is missing");
-  if (by.mapped() != function) {
+  if (by.mapped() != function)
     malformed("its checksum function is {}, not {}", in_quotes(by.mapped()), function);
-  }
   if (sum.mapped() != checksum_of(contents)) {
     malformed(
         "its contents do not match its checksum: it is damaged, or a program changed it without "
@@ -252,7 +246,7 @@ void verify(Safetensors& contents) {
 
 /// A file of `size` bytes, of which read(at, to) reads some: eight bytes with the length of the
 /// header, the header, and the tensors. `name` begins messages.
-Safetensors load(std::size_t size, const auto& read, const std::string& name) try {
+Safetensors read_contents(std::size_t size, const auto& read, const std::string& name) try {
   std::uint64_t length = 0;
   if (size < sizeof length) malformed("it is shorter than its header");
   read(0, std::as_writable_bytes(std::span(&length, 1)));
@@ -270,7 +264,7 @@ Safetensors load(std::size_t size, const auto& read, const std::string& name) tr
   verify(contents);
   return contents;
 } catch (const Malformed& error) {
-  fail(name, fmt::format("not a readable safetensors file: {}", error.what()));
+  fail(name, "not a readable safetensors file: {}", error.what());
 } catch (const std::bad_alloc&) {
   fail(name, "it does not fit into memory");
 }
@@ -278,9 +272,8 @@ Safetensors load(std::size_t size, const auto& read, const std::string& name) tr
 }  // namespace
 
 void Safetensors::add(const std::string& name, Tensor tensor) {
-  if (!tensors.emplace(name, std::move(tensor)).second) {
-    fail("safetensors", fmt::format("the name '{}' occurs twice", name));
-  }
+  if (!tensors.emplace(name, std::move(tensor)).second)
+    fail("safetensors", "the name '{}' occurs twice", name);
 }
 
 const Tensor* Safetensors::find(std::string_view name) const {
@@ -296,20 +289,20 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
   const std::uint64_t length = header.size();
   std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(&length), sizeof length},
                                          header};
-  for (const auto& [name, tensor] : contents.tensors) parts.push_back(text_of(bytes_of(tensor)));
+  for (const auto& [name, tensor] : contents.tensors) parts.push_back(chars_of(tensor));
   write_file(path, parts);
 }
 
 Safetensors load_safetensors(const std::filesystem::path& path) {
   const InputFile file(path);
-  return load(file.size, file.read, path.string());
+  return read_contents(file.size, file.read, path.string());
 }
 
 Safetensors load_safetensors(std::span<const std::byte> bytes) {
   const auto read = [&](std::size_t at, std::span<std::byte> to) {
     std::ranges::copy(bytes.subspan(at, to.size()), to.begin());
   };
-  return load(bytes.size(), read, "load_safetensors");
+  return read_contents(bytes.size(), read, "load_safetensors");
 }
 
 }  // namespace attune

@@ -1,7 +1,6 @@
-#include <fmt/format.h>
 
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/scores.hpp>
 #include <attune/tensor/simd/kernels.hpp>
@@ -17,30 +16,23 @@ constexpr Index tile_batch = 8;
 struct HeadExtents {
   Index heads, s, b, a;
 
-  /// body(weight, query, row), where these begin for a head, for rows [begin, end) of (S·B, D).
+  Index rows() const { return s * b; }
+  /// Rows in a tile. `work` is that of an element, a multiply-add being 1.
+  Index tile(Index work = 1) const { return rows_of_tile(heads * a * work); }
+
+  /// body(weight, query, part), where these begin for each head of a row of (S·B, D).
   template <class Body>
-  void for_rows(Index begin, Index end, Body body) const {
-    for (Index at = begin; at < end; ++at) {
-      for (Index head = 0; head < heads; ++head) {
-        body(head * s * b + at, (at % b * heads + head) * a, (at * heads + head) * a);
-      }
+  void for_heads(Index row, const Body& body) const {
+    for (Index head = 0; head < heads; ++head)
+      body(head * rows() + row, (row % b * heads + head) * a, (row * heads + head) * a);
+  }
+  /// The same for the rows of sentences [begin, end), step after step: a body may add to a sum of
+  /// its sentence, and the rows of one step are contiguous in memory.
+  template <class Body>
+  void for_sentences(Index begin, Index end, const Body& body) const {
+    for (Index first = begin; first < rows(); first += b) {
+      for (Index row = first; row < first + end - begin; ++row) for_heads(row, body);
     }
-  }
-
-  /// All rows, side by side. `work` is that of an element, a multiply-add being 1.
-  template <class Body>
-  void for_each(Body body, Index work = 1) const {
-    parallel_ranges(s * b, detail::runs_of_tile(heads * a * work),
-                    [&](Index begin, Index end) { for_rows(begin, end, body); });
-  }
-
-  /// Sentences in parallel, but the rows of one sentence in order, as the body adds to a sum of
-  /// that sentence. A tile has several sentences, whose rows of one step are contiguous in memory.
-  template <class Body>
-  void for_each_sentence(Body body) const {
-    parallel_ranges(b, tile_batch, [&](Index begin, Index end) {
-      for (Index i = 0; i < s; ++i) for_rows(i * b + begin, i * b + end, body);
-    });
   }
 };
 
@@ -60,16 +52,14 @@ HeadExtents heads_of(const char* operation, const Tensor& weights, const char* n
   require_same_dtype(operation, weights, rows);
   if (dc.defined()) check("dc", dc.shape(), "B D");
   const Index heads = one ? 1 : check['K'];
-  if (heads == 0 || check['D'] % heads != 0) {
-    fail(operation,
-         fmt::format("{} {} do not divide into {} heads", name, to_string(rows.shape()), heads));
-  }
+  if (heads == 0 || check['D'] % heads != 0)
+    fail(operation, "{} {} do not divide into {} heads", name, rows.shape(), heads);
   return {heads, check['S'], check['B'], check['D'] / heads};
 }
 
 /// Checks positions (W, B) against a sequence (S, B, ...); returns the elements of one of its rows.
 Index check_window(const Tensor& x, const Tensor& positions) {
-  if (x.rank() < 2) fail("window", fmt::format("{} has no (S, B)", to_string(x.shape())));
+  if (x.rank() < 2) fail("window", "{} has no (S, B)", x.shape());
   ShapeCheck check("window");
   check("positions", positions.shape(), "W B")("x", x.shape(), x.rank() == 2 ? "S B" : "S B D");
   numbers_below("window", "position", positions, x.dim(0), -1);
@@ -81,15 +71,11 @@ Index check_window(const Tensor& x, const Tensor& positions) {
 Tensor additive_scores_forward(const Tensor& q, const Tensor& k, const Tensor& v) {
   const HeadExtents n = check_additive(q, k, v);
   Tensor e = Tensor::uninitialized({n.s, n.b}, q.dtype(), "additive_scores");
-  const auto compute = [&]<class T>(const T* q_data, const T* k_data, const T* v_data, T* e_data) {
-    constexpr Index work_of_tanh = 8;
-    n.for_each(
-        [&](Index score, Index query, Index key) {
-          e_data[score] = simd::additive_score(q_data + query, k_data + key, v_data, n.a);
-        },
-        work_of_tanh);
-  };
-  visit_elements("additive_scores", std::tie(q, k, v, e), compute);
+  constexpr Index work_of_tanh = 8;
+  parallel_rows("additive_scores", std::tie(q, k, v, e), n.rows(), n.tile(work_of_tanh),
+                [=]<class T>(Index row, const T* q, const T* k, const T* v, T* e) {
+                  e[row] = simd::additive_score(q + row % n.b * n.a, k + row * n.a, v, n.a);
+                });
   return e;
 }
 
@@ -98,18 +84,16 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
   const HeadExtents n = check_additive(q, k, v);
   Tensor dq = zeros(q.shape(), q.dtype());
   Tensor dv = zeros({(n.b + tile_batch - 1) / tile_batch, n.a}, q.dtype());  // of each tile
-  const auto compute = [&]<class T>(const T* q_data, const T* k_data, const T* v_data,
-                                    const T* de_data, T* dk_data, T* dq_data, T* dv_data) {
-    n.for_each_sentence([&](Index score, Index query, Index key) {
-      if (de_data[score] == 0) return;  // padding
-      T* dv_of_tile = dv_data + score % n.b / tile_batch * n.a;
-      simd::run(
-          simd::AdditiveScoreBackwardRow<T>{q_data + query, k_data + key, v_data, de_data[score],
-                                            dq_data + query, dk_data + key, dv_of_tile},
-          n.a);
+  const auto compute = [=]<class T>(Index begin, Index end, const T* q, const T* k, const T* v,
+                                    const T* de, T* dk, T* dq, T* dv) {
+    n.for_sentences(begin, end, [=](Index score, Index query, Index key) {
+      if (de[score] == 0) return;  // padding
+      simd::run(simd::AdditiveScoreBackwardRow<T>{q + query, k + key, v, de[score], dq + query,
+                                                  dk + key, dv + begin / tile_batch * n.a},
+                n.a);
     });
   };
-  visit_elements("additive_scores", std::tie(q, k, v, de, dk, dq, dv), compute);
+  parallel_rows("additive_scores", std::tie(q, k, v, de, dk, dq, dv), n.b, tile_batch, compute);
   return {dq, sum(dv, {0})};
 }
 
@@ -121,12 +105,12 @@ Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
       heads == 1 ? Shape{check['S'], check['B']} : Shape{heads, check['S'], check['B']};
   Tensor e = Tensor::uninitialized(shape, q.dtype(), "dot_scores");
   const HeadExtents n = heads_of("dot_scores", e, "k", k);
-  const auto compute = [&](const auto* q_data, const auto* k_data, auto* e_data) {
-    n.for_each([&](Index score, Index query, Index key) {
-      e_data[score] = simd::dot(q_data + query, k_data + key, n.a);
+  const auto compute = [=](Index row, const auto* q, const auto* k, auto* e) {
+    n.for_heads(row, [=](Index score, Index query, Index key) {
+      e[score] = simd::dot(q + query, k + key, n.a);
     });
   };
-  visit_elements("dot_scores", std::tie(q, k, e), compute);
+  parallel_rows("dot_scores", std::tie(q, k, e), n.rows(), n.tile(), compute);
   return e;
 }
 
@@ -134,12 +118,12 @@ Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory);
   Tensor c = Tensor::uninitialized({n.b, n.heads * n.a}, weights.dtype(), "weighted_sum");
   fill(c, 0);
-  const auto compute = [&](const auto* alpha, const auto* h, auto* to) {
-    n.for_each_sentence([&](Index weight, Index context, Index row) {
-      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], h + row, to + context, n.a);
+  const auto compute = [=](Index begin, Index end, const auto* alpha, const auto* h, auto* c) {
+    n.for_sentences(begin, end, [=](Index weight, Index context, Index row) {
+      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], h + row, c + context, n.a);
     });
   };
-  visit_elements("weighted_sum", std::tie(weights, memory, c), compute);
+  parallel_rows("weighted_sum", std::tie(weights, memory, c), n.b, tile_batch, compute);
   return c;
 }
 
@@ -147,38 +131,38 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
                                      const Tensor& dc) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory, dc);
   Tensor dweights = Tensor::uninitialized(weights.shape(), weights.dtype());
-  const auto compute = [&]<class T>(const T* alpha, const T* h, const T* from, T* to) {
-    n.for_each([&](Index weight, Index context, Index row) {
-      to[weight] = alpha[weight] == 0 ? T(0) : simd::dot(h + row, from + context, n.a);
+  const auto compute = [=]<class T>(Index row, const T* alpha, const T* h, const T* dc, T* to) {
+    n.for_heads(row, [=](Index weight, Index context, Index part) {
+      to[weight] = alpha[weight] == 0 ? T(0) : simd::dot(h + part, dc + context, n.a);
     });
   };
-  visit_elements("weighted_sum", std::tie(weights, memory, dc, dweights), compute);
+  parallel_rows("weighted_sum", std::tie(weights, memory, dc, dweights), n.rows(), n.tile(),
+                compute);
   return dweights;
 }
 
 void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", dmemory, dc);
-  const auto compute = [&](const auto* alpha, const auto* from, auto* to) {
-    n.for_each([&](Index weight, Index context, Index row) {
-      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], from + context, to + row, n.a);
+  const auto compute = [=](Index row, const auto* alpha, const auto* dc, auto* dh) {
+    n.for_heads(row, [=](Index weight, Index context, Index part) {
+      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], dc + context, dh + part, n.a);
     });
   };
-  visit_elements("weighted_sum", std::tie(weights, dc, dmemory), compute);
+  parallel_rows("weighted_sum", std::tie(weights, dc, dmemory), n.rows(), n.tile(), compute);
 }
 
 Tensor window_forward(const Tensor& x, const Tensor& positions) {
   const Index n = check_window(x, positions), batch = x.dim(1);
   Tensor y = Tensor::uninitialized(x.shape().with(0, positions.dim(0)), x.dtype(), "window");
   const auto* position = positions.data<std::int32_t>();
-  visit_elements("window", std::tie(x, y), [&]<class T>(const T* from, T* to) {
-    parallel_each(positions.size(), detail::runs_of_tile(n), [&](Index i) {
-      if (position[i] < 0) {
-        std::fill_n(to + i * n, n, T(0));
-      } else {
-        std::copy_n(from + (position[i] * batch + i % batch) * n, n, to + i * n);
-      }
-    });
-  });
+  const auto compute = [=]<class T>(Index i, const T* from, T* to) {
+    if (position[i] < 0) {
+      std::fill_n(to + i * n, n, T(0));
+    } else {
+      std::copy_n(from + (position[i] * batch + i % batch) * n, n, to + i * n);
+    }
+  };
+  parallel_rows("window", std::tie(x, y), positions.size(), rows_of_tile(n), compute);
   return y;
 }
 
@@ -186,22 +170,18 @@ void window_backward(const Tensor& dy, const Tensor& positions, Tensor& dx) {
   const Index n = check_window(dx, positions), batch = dx.dim(1);
   require_same_dtype("window", dy, dx);
   if (dy.shape() != dx.shape().with(0, positions.dim(0))) {
-    fail("window",
-         fmt::format("shapes do not fit: windows {}, positions {}, sequence {}",
-                     to_string(dy.shape()), to_string(positions.shape()), to_string(dx.shape())));
+    fail("window", "shapes do not fit: windows {}, positions {}, sequence {}", dy.shape(),
+         positions.shape(), dx.shape());
   }
   const auto* position = positions.data<std::int32_t>();
-  visit_elements("window", std::tie(dy, dx), [&](const auto* from, auto* to) {
-    parallel_ranges(batch, tile_batch, [&](Index begin, Index end) {
-      for (Index w = 0; w < positions.dim(0); ++w) {
-        for (Index i = w * batch + begin; i < w * batch + end; ++i) {
-          if (position[i] < 0) continue;
-          auto* row = to + (position[i] * batch + i % batch) * n;
-          for (Index j = 0; j < n; ++j) row[j] += from[i * n + j];
-        }
-      }
-    });
-  });
+  const auto compute = [&](Index b, const auto* from, auto* to) {
+    for (Index i = b; i < positions.size(); i += batch) {
+      if (position[i] < 0) continue;
+      auto* row = to + (position[i] * batch + b) * n;
+      for (Index j = 0; j < n; ++j) row[j] += from[i * n + j];
+    }
+  };
+  parallel_rows("window", std::tie(dy, dx), batch, tile_batch, compute);
 }
 
 }  // namespace attune

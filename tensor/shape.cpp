@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
 Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int>(extents.size())) {
-  if (rank_ > max_rank) {
-    fail("shape", fmt::format("{} has more than {} axes", to_string(extents), max_rank));
-  }
+  if (rank_ > max_rank) fail("shape", "{} has more than {} axes", to_string(extents), max_rank);
   std::ranges::replace_copy(extents, extents_.begin(), -1, open);
   check();
 }
@@ -18,14 +16,13 @@ void Shape::check_size() const {
   Index n = 1;
   for (const Index extent : *this) {
     if (extent < 0) fail("shape", to_string(*this) + " has a negative extent");
-    if (__builtin_mul_overflow(n, std::max<Index>(extent, 1), &n) || n > Index{1} << 59) {
-      fail("shape", fmt::format("the size of {} overflows", to_string(*this)));
-    }
+    if (__builtin_mul_overflow(n, std::max<Index>(extent, 1), &n) || n > Index{1} << 59)
+      fail("shape", "the size of {} overflows", *this);
   }
 }
 
 void Shape::fail_axis(int axis, const char* operation) const {
-  fail(operation, fmt::format("there is no axis {} in {}", axis, to_string(*this)));
+  fail(operation, "there is no axis {} in {}", axis, *this);
 }
 
 Shape Shape::with(int axis, Index extent) const {
@@ -45,9 +42,8 @@ Shape Shape::without(int axis) const {
 
 Shape Shape::inserted(int axis, Index extent) const {
   if (axis < 0) axis += rank_ + 1;
-  if (axis < 0 || axis > rank_ || rank_ == max_rank) {
-    fail("shape", fmt::format("cannot insert an axis at {} into {}", axis, to_string(*this)));
-  }
+  if (axis < 0 || axis > rank_ || rank_ == max_rank)
+    fail("shape", "cannot insert an axis at {} into {}", axis, *this);
   Shape result = *this;
   auto at = result.extents_.begin() + axis;
   std::copy_backward(at, result.extents_.begin() + rank_, result.extents_.begin() + rank_ + 1);
@@ -71,9 +67,8 @@ Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
   Shape result = longer;
   for (int i = 1; i <= shorter.rank(); ++i) {
     const Index x = longer[-i], y = shorter[-i];
-    if (x != y && x != 1 && y != 1) {
-      fail(operation, fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)));
-    }
+    if (x != y && x != 1 && y != 1)
+      fail(operation, "shapes {} and {} do not broadcast", to_string(a), to_string(b));
     result = result.with(-i, x == 1 ? y : x);
   }
   return result;

@@ -103,7 +103,7 @@ class Shape {
 
 namespace detail {
 
-/// A value that a variable has for as long as this lives, and then the one before.
+/// Sets a variable, and restores its old value on scope exit.
 template <class T>
 class Restored {
  public:

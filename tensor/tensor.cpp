@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/tensor.hpp>
 #include <attune/tensor/threads.hpp>
@@ -24,16 +24,12 @@ void fail_modified(const Shape& shape) {
 }
 
 void fail_dtype(DType actual, DType wanted, const Shape& shape) {
-  fail("tensor",
-       fmt::format("{} {} was accessed as {}", name_of(actual), to_string(shape), name_of(wanted)));
+  fail("tensor", "{} {} was accessed as {}", name_of(actual), shape, name_of(wanted));
 }
 
 }  // namespace detail
 
 namespace {
-
-/// Elements that one thread fills or copies.
-constexpr Index copy_tile = 32 * 1024;
 
 std::string nested(const std::vector<double>& values, const Shape& shape, int axis,
                    std::size_t& at) {
@@ -60,9 +56,7 @@ decltype(auto) visit(DType dtype, F f) {
 template <class To, class From>
 To converted(const char* operation, From value) {
   if constexpr (std::is_same_v<To, std::int32_t> && std::is_floating_point_v<From>) {
-    if (!(value > -0x1p31 - 1 && value < 0x1p31)) {
-      fail(operation, fmt::format("no i32 holds {:g}", value));
-    }
+    if (!(value > -0x1p31 - 1 && value < 0x1p31)) fail(operation, "no i32 holds {:g}", value);
   }
   return static_cast<To>(value);
 }
@@ -88,9 +82,8 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view o
 template <class T>
 Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
   Tensor result = uninitialized(shape, dtype_of<T>);
-  if (static_cast<Index>(values.size()) != result.size_) {
-    fail("tensor", fmt::format("{} values were given for {}", values.size(), to_string(shape)));
-  }
+  if (static_cast<Index>(values.size()) != result.size_)
+    fail("tensor", "{} values were given for {}", values.size(), shape);
   std::ranges::copy(values, result.mutable_data<T>());
   return result;
 }
@@ -107,14 +100,14 @@ Index Tensor::offset_of(std::initializer_list<Index> place) const {
     offset = offset * dim(axis) + i;
   }
   if (!exists) {
-    fail("at", fmt::format("there is no element {} in {}",
-                           to_string(std::span(place.begin(), place.size())), to_string(shape_)));
+    fail("at", "there is no element {} in {}", to_string(std::span(place.begin(), place.size())),
+         shape_);
   }
   return offset;
 }
 
 double Tensor::item() const {
-  if (size_ != 1) fail("item", fmt::format("one element was expected: {}", to_string(shape_)));
+  if (size_ != 1) fail("item", "one element was expected: {}", shape_);
   return visit(dtype_, [&](auto zero) { return static_cast<double>(*data<decltype(zero)>()); });
 }
 
@@ -129,18 +122,15 @@ template std::vector<double> Tensor::to_vector() const;
 template std::vector<std::int32_t> Tensor::to_vector() const;
 
 Tensor Tensor::operator[](Index t) const {
-  if (rank() == 0 || t < 0 || t >= dim(0)) {
-    fail("tensor", fmt::format("row {} of {} does not exist", t, to_string(shape_)));
-  }
+  if (rank() == 0 || t < 0 || t >= dim(0)) fail("tensor", "row {} of {} does not exist", t, shape_);
   Tensor row = slice(t, t + 1);
   row.shape_ = shape_.without(0);
   return row;
 }
 
 Tensor Tensor::slice(Index begin, Index end) const {
-  if (rank() == 0 || begin < 0 || begin > end || end > dim(0)) {
-    fail("slice", fmt::format("rows {} to {} of {} do not exist", begin, end, to_string(shape_)));
-  }
+  if (rank() == 0 || begin < 0 || begin > end || end > dim(0))
+    fail("slice", "rows {} to {} of {} do not exist", begin, end, shape_);
   Tensor rows = *this;
   const Index row_size = shape_.product(1, rank());
   rows.shape_ = shape_.with(0, end - begin);
@@ -159,10 +149,8 @@ Tensor Tensor::reshape(std::span<const Index> extents) const {
     fits = fits && *extent >= 0 && !__builtin_mul_overflow(known, *extent, &known);
   }
   const bool divides = known > 0 && size_ % known == 0;
-  if (!fits || (open == extents.end() ? known != size_ : !divides)) {
-    fail("reshape", fmt::format("{} with {} elements cannot become {}", to_string(shape_), size_,
-                                to_string(extents)));
-  }
+  if (!fits || (open == extents.end() ? known != size_ : !divides))
+    fail("reshape", "{} with {} elements cannot become {}", shape_, size_, to_string(extents));
   Tensor result = *this;
   result.shape_ = Shape(extents, open == extents.end() ? 0 : size_ / known);
   return result;
@@ -190,7 +178,7 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 Tensor arange(Index n, DType dtype) {
-  if (n < 0) fail("arange", fmt::format("n = {} is negative", n));
+  if (n < 0) fail("arange", "n = {} is negative", n);
   if (dtype == DType::i32) require_places_in_i32("arange", n);
   Tensor result = Tensor::uninitialized({n}, dtype, "arange");
   visit(dtype, [&](auto zero) {
@@ -208,9 +196,8 @@ Mask::Mask(Tensor values) : Tensor(std::move(values)) {
     const auto other = [](auto v) { return v != 0 && v != 1; };
     if (std::count_if(x, x + size(), other) == 0) return;  // without a branch for each element
     const auto* first = std::find_if(x, x + size(), other);
-    fail("mask", fmt::format("{} must be 1 (takes part) or 0, but element {} is {}",
-                             to_string(shape()), element_name(shape(), first - x),
-                             std::isnan(*first) ? std::abs(*first) : *first));
+    fail("mask", "{} must be 1 (takes part) or 0, but element {} is {}", shape(),
+         element_name(shape(), first - x), std::isnan(*first) ? std::abs(*first) : *first);
   });
 }
 
@@ -226,7 +213,7 @@ void fill(Tensor& x, double value) {
     using T = decltype(zero);
     T* to = x.mutable_data<T>();
     const T element = converted<T>("fill", value);
-    parallel_ranges(x.size(), copy_tile,
+    parallel_ranges(x.size(), copy_tile / 4,
                     [&](Index begin, Index end) { std::fill_n(to + begin, end - begin, element); });
   });
 }
@@ -234,14 +221,12 @@ void fill(Tensor& x, double value) {
 void copy(const Tensor& from, Tensor& to) {
   require_defined("copy", from);
   require_same_dtype("copy", from, to);
-  if (from.shape() != to.shape()) {
-    fail("copy",
-         fmt::format("shapes differ: {} and {}", to_string(from.shape()), to_string(to.shape())));
-  }
+  if (from.shape() != to.shape())
+    fail("copy", "shapes differ: {} and {}", from.shape(), to.shape());
   if (are_same_or_apart("copy", from, to)) return;
   const std::span source = bytes_of(from);
   const std::span target = mutable_bytes_of(to);
-  parallel_ranges(std::ssize(source), 4 * copy_tile, [&](Index begin, Index end) {
+  parallel_ranges(std::ssize(source), copy_tile, [&](Index begin, Index end) {
     std::memcpy(target.data() + begin, source.data() + begin, end - begin);
   });
 }
@@ -271,23 +256,23 @@ std::span<std::byte> mutable_bytes_of(Tensor& x) {
 
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b) {
   if (a.defined() && b.defined() && a.dtype() == b.dtype()) return;
-  fail(operation, fmt::format("dtypes differ: {} and {}", describe(a), describe(b)));
+  fail(operation, "dtypes differ: {} and {}", describe(a), describe(b));
 }
 
 bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to) {
   const std::span x = bytes_of(from), y = bytes_of(to);
   if (x.data() >= y.data() + y.size() || y.data() >= x.data() + x.size()) return false;
   if (x.data() == y.data() && x.size() == y.size()) return true;
-  fail(operation, fmt::format("{} and {} overlap in memory", describe(from), describe(to)));
+  fail(operation, "{} and {} overlap in memory", describe(from), describe(to));
 }
 
 void require_i32(const char* operation, const char* what, const Tensor& x) {
   if (x.defined() && x.dtype() == DType::i32) return;
-  fail(operation, fmt::format("{} must be i32: {}", what, describe(x)));
+  fail(operation, "{} must be i32: {}", what, describe(x));
 }
 
 void require_places_in_i32(const char* operation, Index n) {
-  if (n > Index{1} << 31) fail(operation, fmt::format("no i32 holds {}", n - 1));
+  if (n > Index{1} << 31) fail(operation, "no i32 holds {}", n - 1);
 }
 
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
@@ -296,8 +281,7 @@ const std::int32_t* numbers_below(const char* operation, const std::string& what
   const auto* number = x.data<std::int32_t>();
   for (Index i = 0; i < x.size(); ++i) {
     if (number[i] >= least && number[i] < limit) continue;
-    fail(operation,
-         fmt::format("{} {} at {} is not in {} to {}", what, number[i], i, least, limit - 1));
+    fail(operation, "{} {} at {} is not in {} to {}", what, number[i], i, least, limit - 1);
   }
   return number;
 }

@@ -90,8 +90,7 @@ class Tensor {
     return reinterpret_cast<T*>(buffer_->elements() + offset_);
   }
 
-  /// One element, by its place: `x.at<float>({t, b})`; T must be the dtype's type. Throws when
-  /// there is no such place.
+  /// One element: `x.at<float>({t, b})`; T must be the dtype's type. Throws when there is none.
   template <class T>
   T at(std::initializer_list<Index> place) const {
     return data<T>()[offset_of(place)];
@@ -127,7 +126,7 @@ class Tensor {
   Tensor clone() const;
   Tensor to(DType dtype) const;
 
-  /// Nobody else holds the elements, so they may be overwritten.
+  /// True if this is the only owner of the buffer, which may then be overwritten.
   bool unique() const { return buffer_.unique(); }
   /// Both are views of one buffer.
   bool shares_buffer_with(const Tensor& other) const {
@@ -202,12 +201,17 @@ const std::int32_t* numbers_below(const char* operation, const std::string& what
                                   Index limit, Index least = 0);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
+/// Throws, in the name of the operation, unless the elements are f32 or f64.
+inline void require_floating(const char* operation, const Tensor& x) {
+  if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
+}
+
 /// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)
 /// {...})`. Throws an Error that names the operation when the elements are i32, and when f finds no
 /// memory.
 template <class F>
 decltype(auto) visit_floating(const char* operation, const Tensor& x, F f) {
-  if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
+  require_floating(operation, x);
   try {
     return x.dtype() == DType::f32 ? f(0.0f) : f(0.0);
   } catch (const OutOfMemory& error) {
@@ -228,6 +232,14 @@ T* elements(Tensor& x) {
 template <class T, class MaybeConst>
 auto elements_or_null(MaybeConst& x) {
   return x.defined() ? elements<T>(x) : nullptr;
+}
+/// The same, in a tuple of tensors.
+struct OrNull {
+  const Tensor& x;
+};
+template <class T>
+const T* elements(const OrNull& of) {
+  return elements_or_null<T>(of.x);
 }
 }  // namespace detail
 

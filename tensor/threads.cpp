@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include <attune/tensor/buffer.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
@@ -51,39 +51,28 @@ void relax() {
 #endif
 }
 
-/// A thread's rounding, subnormals to zero and traps: the floating-point control registers, without
-/// the flags (on x86-64 MXCSR and, for long double, that of x87). On other CPUs the rounding alone.
-#if defined(__x86_64__)
-unsigned floating_mode() {
-  std::uint16_t x87;
-  asm volatile("fnstcw %0" : "=m"(x87));
-  return unsigned{x87} << 16 | (__builtin_ia32_stmxcsr() & 0xffc0);
-}
-void set_floating_mode(unsigned mode) {
-  const auto x87 = static_cast<std::uint16_t>(mode >> 16);
-  asm volatile("fldcw %0" : : "m"(x87));
-  __builtin_ia32_ldmxcsr(mode & 0xffff);
-}
-#elif defined(__aarch64__)
-std::uint64_t floating_mode() {
-  std::uint64_t mode;
-  asm volatile("mrs %0, fpcr" : "=r"(mode));
+/// A thread's rounding, subnormals to zero and traps, without the flags. Where the C library has no
+/// fegetmode, the rounding alone.
+#ifdef FE_DFL_MODE
+femode_t floating_mode() {
+  femode_t mode;
+  fegetmode(&mode);
   return mode;
 }
-void set_floating_mode(std::uint64_t mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
+void set_floating_mode(const femode_t& mode) { fesetmode(&mode); }
 #else
 int floating_mode() { return std::fegetround(); }
 void set_floating_mode(int mode) { std::fesetround(mode); }
 #endif
 
-using FloatingMode = decltype(floating_mode());
-
-/// run(body, tile) for each tile in [0, tiles), in the floating-point mode of the caller.
+/// run(body, tile) for each tile in [0, tiles), in the floating-point mode and the precision of the
+/// caller.
 struct Job {
   Index tiles;
   void (*run)(void* body, Index tile);
   void* body;
-  FloatingMode mode;
+  decltype(floating_mode()) mode = floating_mode();
+  Precision precision = attune::precision();
 };
 
 /// Workers that help with one job after another.
@@ -115,8 +104,7 @@ class Pool {
         workers_.emplace_back([this] { serve(); });
       } catch (const std::system_error& error) {
         stop();  // a thread that is destroyed while it runs ends the program
-        fail("threads",
-             fmt::format("thread {} of {} cannot be started: {}", i + 1, threads, error.what()));
+        fail("threads", "thread {} of {} cannot be started: {}", i + 1, threads, error.what());
       }
       // Two fresh threads may otherwise share a CPU for a long time while another one is idle.
       if (threads <= static_cast<int>(cpus.size())) {
@@ -144,9 +132,8 @@ class Pool {
     undrawn_.store(job.tiles, std::memory_order_release);
     announce();
     work();
-    for (int i = 0; done_.load(std::memory_order_acquire) < job.tiles; ++i) {
+    for (int i = 0; done_.load(std::memory_order_acquire) < job.tiles; ++i)
       i < spins_ ? relax() : std::this_thread::yield();
-    }
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -160,8 +147,8 @@ class Pool {
   void work() {
     inside_tile = true;
     for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
-      const FloatingMode wanted = job_.mode;  // a read costs little, a write some 20 cycles
-      if (floating_mode() != wanted) set_floating_mode(wanted);
+      set_floating_mode(job_.mode);
+      detail::thread_precision = job_.precision;
       try {
         job_.run(job_.body, job_.tiles - left);
       } catch (...) {
@@ -177,9 +164,8 @@ class Pool {
     detail::keep_no_thread_cache();
     for (std::uint32_t seen = 0;;) {
       std::uint32_t now;
-      for (int i = 0; (now = announced_.load(std::memory_order_acquire)) == seen; ++i) {
+      for (int i = 0; (now = announced_.load(std::memory_order_acquire)) == seen; ++i)
         i < spins_ ? relax() : announced_.wait(seen, std::memory_order_acquire);
-      }
       seen = now;  // read before stopping_, so that the end is not taken for a job
       if (stopping_.load(std::memory_order_relaxed)) return;
       work();
@@ -203,9 +189,8 @@ int initial_threads() {
   int n = 0;
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, n);
-  if (error != std::errc() || rest != end || n < 1 || n > 1024) {
+  if (error != std::errc() || rest != end || n < 1 || n > 1024)
     fail("ATTUNE_THREADS", in_quotes(text) + " is not a number of threads from 1 to 1024");
-  }
   return n;
 }
 
@@ -242,7 +227,7 @@ int threads() {
 }
 
 void set_threads(int n) {
-  if (n < 1 || n > 1024) fail("set_threads", fmt::format("{} is not in 1 to 1024", n));
+  if (n < 1 || n > 1024) fail("set_threads", "{} is not in 1 to 1024", n);
   if (inside_tile) fail("set_threads", "a parallel_for is running");
   std::lock_guard lock(pool_mutex);
   if (pool_slot() && pool_slot()->threads() == n) return;
@@ -264,7 +249,7 @@ void run_tiles(Index tiles, void (*run)(void*, Index), void* body) {
     for (Index tile = 0; tile < tiles; ++tile) run(body, tile);
     return;
   }
-  pool().run({tiles, run, body, floating_mode()});
+  pool().run({tiles, run, body});
 }
 
 }  // namespace detail

@@ -10,17 +10,19 @@
 // * NoGrad, Training and InPrecision affect only the thread that made them.
 // * The pool works for one thread at a time. Other threads that call parallel_for meanwhile run all
 //   of their tiles themselves, and get the same bits.
-// * Tiles run in the caller's floating-point mode: rounding, subnormals to zero, traps (on CPUs other
-//   than x86-64 and 64-bit ARM rounding alone).
+// * Tiles run in the caller's floating-point mode: rounding, subnormals to zero, traps (with C
+//   libraries other than glibc rounding alone).
 // * std::exit in a tile ends the process, and does not wait for the other tiles.
 // * After fork(), the child process may only call exec: the threads of the pool do not exist in it.
 #pragma once
 
 #include <algorithm>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include <attune/tensor/precision.hpp>
-#include <attune/tensor/shape.hpp>
+#include <attune/tensor/tensor.hpp>
 
 namespace attune {
 
@@ -42,20 +44,16 @@ void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 /// depend on how many there are. A parallel_for inside a tile runs in that tile's thread, and a
 /// product there has the caller's precision. The first exception of a tile is thrown again here.
 template <class Body>
-void parallel_for(Index tiles, Body&& body) {
+void parallel_for(Index tiles, const Body& body) {
   if (tiles == 1) return static_cast<void>(body(Index{0}));
-  auto run = [&body, of_caller = precision()](Index tile) {
-    detail::thread_precision = of_caller;
-    body(tile);
-  };
-  using Run = decltype(run);
   detail::run_tiles(
-      tiles, [](void* r, Index tile) { (*static_cast<Run*>(r))(tile); }, &run);
+      tiles, [](void* b, Index tile) { (*static_cast<const Body*>(b))(tile); },
+      const_cast<Body*>(&body));
 }
 
 /// parallel_for over [0, n) in tiles of `tile` elements: body(begin, end).
 template <class Body>
-void parallel_ranges(Index n, Index tile, Body&& body) {
+void parallel_ranges(Index n, Index tile, const Body& body) {
   if (n <= 0) return;
   parallel_for((n + tile - 1) / tile,
                [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
@@ -63,10 +61,57 @@ void parallel_ranges(Index n, Index tile, Body&& body) {
 
 /// The same element by element: body(i).
 template <class Body>
-void parallel_each(Index n, Index tile, Body&& body) {
+void parallel_each(Index n, Index tile, const Body& body) {
   parallel_ranges(n, tile, [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) body(i);
   });
+}
+
+/// Bytes that one thread copies.
+inline constexpr Index copy_tile = 128 * 1024;
+/// Elements of one tile of elementwise work: large enough to hide the cost of handing it out.
+inline constexpr Index elementwise_tile = 16384;
+/// Rows in one tile, where a row has the work of so many elements.
+constexpr Index rows_of_tile(Index work) {
+  return std::max<Index>(1, elementwise_tile / std::max<Index>(1, work));
+}
+
+namespace detail {
+
+template <class T, class F, class... Tensors, std::size_t... i>
+void run_rows(const std::tuple<Tensors&...>& tensors, Index rows, Index tile, const F& f,
+              std::index_sequence<i...>) {
+  const std::tuple data{elements<T>(std::get<i>(tensors))...};  // in their order
+  parallel_for((rows + tile - 1) / tile, [&](Index k) {
+    const Index begin = k * tile, end = std::min(rows, begin + tile);
+    if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(std::get<i>(data))...>) {
+      f(begin, end, std::get<i>(data)...);
+    } else {
+      for (Index row = begin; row < end; ++row) f(row, std::get<i>(data)...);
+    }
+  });
+}
+
+}  // namespace detail
+
+/// The loop of an operation: f(row, pointers...) for every row in [0, rows), or f(begin, end,
+/// pointers...) for tiles of rows, spread over the pool, with pointers to the elements of the
+/// tensors, to write where a tensor is not const:
+///     parallel_rows("tanh", std::tie(x, y), x.size(), elementwise_tile,
+///                   [](Index i, const auto* from, auto* to) { to[i] = std::tanh(from[i]); });
+/// All have the dtype of the first one. Throws as visit_floating does.
+template <class F, class... Tensors>
+void parallel_rows(const char* operation, const std::tuple<Tensors&...>& tensors, Index rows,
+                   Index tile, const F& f) {
+  const Tensor& first = std::get<0>(tensors);
+  require_floating(operation, first);
+  const auto all = std::index_sequence_for<Tensors...>();
+  try {
+    first.dtype() == DType::f32 ? detail::run_rows<float>(tensors, rows, tile, f, all)
+                                : detail::run_rows<double>(tensors, rows, tile, f, all);
+  } catch (const OutOfMemory& error) {
+    error.throw_as(operation);
+  }
 }
 
 }  // namespace attune

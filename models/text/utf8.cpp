@@ -101,24 +101,6 @@ std::string utf8(const std::u32string& points) {
 
 }  // namespace
 
-/// By the table of well-formed byte sequences (The Unicode Standard, table 3-7).
-char32_t next_point(std::string_view text, std::size_t& at) {
-  const auto first = static_cast<unsigned char>(text[at++]);
-  if (first < 0x80) return first;
-  const int following = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-  if (first < 0xC2 || first > 0xF4) return not_utf8;
-  // No longer form than needed, no surrogates, nothing beyond U+10FFFF.
-  unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-  unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  char32_t point = first & (0x3F >> following);
-  for (int i = 0; i < following; ++i, ++at, low = 0x80, high = 0xBF) {
-    const unsigned byte = at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
-    if (byte < low || byte > high) return not_utf8;
-    point = point << 6 | (byte & 0x3F);
-  }
-  return point;
-}
-
 std::string utf8(char32_t point) {
   const auto byte = [&](unsigned lead, int shift) {
     return static_cast<char>(lead | ((point >> shift) & (lead == 0x80 ? 0x3F : 0xFF)));

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <attune/tensor/shape.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune::text {
 
@@ -18,11 +18,7 @@ std::optional<std::size_t> find_bad_byte(std::string_view text);
 /// UTF-8.
 std::vector<std::string> code_points(std::string_view text);
 
-inline constexpr char32_t not_utf8 = 0xFFFFFFFF;
-
-/// The code point at `at`, which moves behind it; not_utf8 for bytes that are none, of which each
-/// sequence that could have begun one counts once.
-char32_t next_point(std::string_view text, std::size_t& at);
+using attune::next_point, attune::not_utf8;
 
 /// The numbers of all code points. Bytes that are not UTF-8 become U+FFFD.
 std::u32string points(std::string_view text);

@@ -238,7 +238,7 @@ HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, Index n) {
 }
 
 template <class T>
-HWY_INLINE T AdditiveScore(const T* q, const T* k, const T* v, Index n) {
+HWY_INLINE T AdditiveScoreOf(const T* q, const T* k, const T* v, Index n) {
   return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
     const auto t = Tanh(at.d, hn::Add(at.load(q), at.load(k)));
     return hn::MulAdd(t, at.load(v), sum);
@@ -266,7 +266,7 @@ HWY_INLINE double SumOfSquares(const T* x, Index n) {
 }
 
 template <class T>
-HWY_INLINE T Largest(const T* x, Index n) {
+HWY_INLINE T LargestOf(const T* x, Index n) {
   const hn::ScalableTag<T> d;
   const Index lanes = LanesOf(d);
   const auto none = hn::Set(d, -std::numeric_limits<T>::infinity());
@@ -310,7 +310,7 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
       at.store(hn::IfThenElse(masked, at.set(kNone), at.load(row.x)), row.y);
     });
   }
-  const T largest = Largest(x, n);
+  const T largest = LargestOf(x, n);
   if (row.mask && largest == kNone &&
       std::all_of(row.mask, row.mask + n, [](T m) { return m == 0; })) {
     std::fill_n(row.y, n, T(0));
@@ -335,8 +335,7 @@ template <class T>
 HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto p = Exp(at.d, hn::Sub(at.load(row.x), at.set(row.norm)));
-    const auto dx = hn::Mul(hn::Sub(p, at.set(row.even)), at.set(row.scale));
-    at.store(dx, row.dx);
+    at.store(hn::Mul(hn::Sub(p, at.set(row.even)), at.set(row.scale)), row.dx);
   });
 }
 
@@ -353,9 +352,9 @@ HWY_INLINE void Run(const AttentionGradientRow<T>& row, Index n) {
 /// σ(2u) of `gelu`:  2u = x (a + b x²),  a = 2 √(2/π)
 constexpr double kGeluA = 1.5957691216057308, kGeluB = 0.044715 * kGeluA;
 template <class D, class V>
-HWY_INLINE V GeluGate(D d, V x, V x2) {
+HWY_INLINE V GeluGate(D d, V x) {
   using T = hn::TFromD<D>;
-  const V factor = hn::MulAdd(x2, hn::Set(d, T(kGeluB)), hn::Set(d, T(kGeluA)));
+  const V factor = hn::MulAdd(hn::Mul(x, x), hn::Set(d, T(kGeluB)), hn::Set(d, T(kGeluA)));
   return Sigmoid(d, hn::Mul(x, factor));
 }
 
@@ -363,15 +362,14 @@ template <class T>
 HWY_INLINE void Gelu(const T* x, T* y, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto v = at.load(x);
-    const auto gate = GeluGate(at.d, v, hn::Mul(v, v));
-    at.store(hn::Mul(v, gate), y);
+    at.store(hn::Mul(v, GeluGate(at.d, v)), y);
   });
 }
 
 template <class T>
 HWY_INLINE void GeluBackward(const T* x, const T* dy, T* dx, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto v = at.load(x), gate = GeluGate(at.d, v, hn::Mul(v, v));
+    const auto v = at.load(x), gate = GeluGate(at.d, v);
     // x ∂(2u)/∂x = x (a + 3 b x²); its factor is 0 long before x³ overflows.
     const auto c = hn::Clamp(v, at.set(-100), at.set(100)), c2 = hn::Mul(c, c);
     const auto slope = hn::Mul(c, hn::MulAdd(c2, at.set(T(3 * kGeluB)), at.set(T(kGeluA))));
@@ -386,7 +384,7 @@ HWY_INLINE void AddScaled(T a, const T* x, T* y, Index n) {
 }
 
 template <class T>
-HWY_INLINE void Scale(T a, T* x, Index n) {
+HWY_INLINE void ScaleBy(T a, T* x, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     PrefetchAhead(x + at.i);
     at.store(hn::Mul(at.set(a), at.load(x)), x);
@@ -421,7 +419,7 @@ HWY_INLINE void Run(const AdamRow<T>& row, Index n) {
   });
 }
 
-const char* Target() { return hwy::TargetName(HWY_TARGET); }
+const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -438,8 +436,8 @@ HWY_INLINE void Multiply(D d, V a, V b, V& low, V& high) {
 
 /// As many blocks as a register has lanes; the lower halves of their numbers do not wrap around.
 template <class D>
-HWY_INLINE void Blocks(D d, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                       std::uint32_t* words) {
+HWY_INLINE void PhiloxBlocks(D d, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
+                             std::uint32_t* words) {
   const auto set = [&](std::uint64_t x)
                        HWY_ATTR { return hn::Set(d, static_cast<std::uint32_t>(x)); };
   auto x0 = hn::Iota(d, static_cast<std::uint32_t>(first)), x1 = set(first >> 32), x2 = set(stream),
@@ -469,7 +467,7 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
     const hn::ScalableTag<std::uint32_t> d;
     const std::size_t lanes = hn::Lanes(d);
     if (i + lanes <= count && lanes <= (std::uint64_t{1} << 32) - (n & 0xFFFFFFFF)) {
-      Blocks(d, seed, stream, n, words + 4 * i);
+      PhiloxBlocks(d, seed, stream, n, words + 4 * i);
       i += lanes;
       continue;
     }
@@ -498,15 +496,15 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
   KERNEL(void, ExpOf, Exp##bits, exp, (const T* x, T* y, Index n), (x, y, n)) \
   KERNEL(void, TanhOf, Tanh##bits, tanh, (const T* x, T* y, Index n), (x, y, n)) \
   KERNEL(void, SigmoidOf, Sigmoid##bits, sigmoid, (const T* x, T* y, Index n), (x, y, n)) \
-  KERNEL(T, AdditiveScore, AdditiveScore##bits, additive_score, (const T* q, const T* k, const T* v, Index n), (q, k, v, n)) \
+  KERNEL(T, AdditiveScoreOf, AdditiveScore##bits, additive_score, (const T* q, const T* k, const T* v, Index n), (q, k, v, n)) \
   KERNEL(T, Dot, Dot##bits, dot, (const T* x, const T* y, Index n), (x, y, n)) \
   KERNEL(double, SumOfSquares, SumOfSquares##bits, sum_of_squares, (const T* x, Index n), (x, n)) \
-  KERNEL(T, Largest, Largest##bits, largest, (const T* x, Index n), (x, n)) \
+  KERNEL(T, LargestOf, Largest##bits, largest, (const T* x, Index n), (x, n)) \
   KERNEL(T, SumExp, SumExp##bits, sum_exp, (const T* x, T shift, Index n, T* y), (x, shift, n, y)) \
   KERNEL(void, Gelu, Gelu##bits, gelu, (const T* x, T* y, Index n), (x, y, n)) \
   KERNEL(void, GeluBackward, GeluBackward##bits, gelu_backward, (const T* x, const T* dy, T* dx, Index n), (x, dy, dx, n)) \
   KERNEL(void, AddScaled, AddScaled##bits, add_scaled, (T a, const T* x, T* y, Index n), (a, x, y, n)) \
-  KERNEL(void, Scale, Scale##bits, scale, (T a, T* x, Index n), (a, x, n))
+  KERNEL(void, ScaleBy, Scale##bits, scale, (T a, T* x, Index n), (a, x, n))
 // clang-format on
 
 ATTUNE_KERNELS(ATTUNE_DEFINE, float, F32)
@@ -521,9 +519,9 @@ namespace attune::simd {
 ATTUNE_KERNELS(ATTUNE_CHOOSE, float, F32)
 ATTUNE_KERNELS(ATTUNE_CHOOSE, double, F64)
 HWY_EXPORT(Philox);
-HWY_EXPORT(Target);
+HWY_EXPORT(TargetName);
 
-const char* target() { return ATTUNE_DISPATCH(Target)(); }
+const char* target() { return ATTUNE_DISPATCH(TargetName)(); }
 
 void philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
             std::uint32_t* words) {

@@ -79,8 +79,7 @@ struct GruResetBackwardRow {
   T* dx;  // += drx ⊙ r
 };
 
-/// Layer normalisation (Ba, Kiros and Hinton, 2016) of n elements:
-///     y = gain ⊙ (x - μ) / √(σ² + ε) + bias,   μ = mean(x),   σ² = mean((x - μ)²)
+/// One row of layer_norm_forward (tensor/normalize.hpp), of n elements.
 template <class T>
 struct LayerNormRow {
   const T *x, *gain, *bias;
@@ -89,8 +88,7 @@ struct LayerNormRow {
   T* moments;  // 2: μ and 1 / √(σ² + ε)
 };
 
-/// Its backward pass: with x̂ = (x - μ) / √(σ² + ε) and g = dy ⊙ gain,
-///     dx = (g - mean(g) - x̂ mean(g ⊙ x̂)) / √(σ² + ε),   dgain += dy ⊙ x̂,   dbias += dy
+/// One row of layer_norm_backward, which adds to dgain and dbias.
 template <class T>
 struct LayerNormBackwardRow {
   const T *x, *gain, *moments, *dy;
@@ -155,11 +153,9 @@ struct AttentionGradientRow {
   T norm, delta;
 };
 
-/// x Φ(x) of the normal distribution in the form  y = x σ(2u),  u = √(2/π) (x + 0.044715 x³)
-/// (Hendrycks and Gimpel, 2016, section 2).
+/// The tanh form of x Φ(x) (tensor/elementwise.hpp), and dx = dy ∂y/∂x of it.
 template <class T>
 void gelu(const T* x, T* y, Index n);
-/// dx = dy ∂y/∂x of it.
 template <class T>
 void gelu_backward(const T* x, const T* dy, T* dx, Index n);
 

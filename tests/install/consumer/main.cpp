@@ -24,8 +24,8 @@ std::vector<double> losses_of_training() {
                                         .target_vocabulary = vocabulary,
                                         .embedding = 8,
                                         .hidden = 16,
-                                        .attention = 16,
-                                        .readout = 16});
+                                        .readout = 16,
+                                        .score = {.attention = 16}});
   nn::Adam adam(params, {.rate = 1e-2});
   Random random(/*seed=*/1);
   std::vector<double> losses;

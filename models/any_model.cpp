@@ -127,7 +127,7 @@ class Ensemble {
  public:
   struct Encoded {
     std::vector<AnyModel::Encoded> of;  // of each model, as all vectors here
-    Mask mask;                        // (S, B)
+    Mask mask;                          // (S, B)
   };
   struct Words {
     std::vector<AnyModel::Words> of;

@@ -124,7 +124,7 @@ Typed read_arguments(const std::vector<std::string>& arguments, const models::Op
   return typed;
 }
 
-/// Prints the help of a command. It is 
+/// Prints the help of a command.
 int show_help(const std::string& name, const char* what, const Positional& positional,
               const models::OptionList& options, const char* example, bool more) {
   std::string others;

@@ -66,17 +66,25 @@ OptionList options_of(AnyModelOptions& o) {
   return all;
 }
 
-void set(AnyModelOptions& options, const std::string& name, const std::string& value) {
-  const OptionList own = options_of(options);
-  if (const Option* one = find(own, name)) return one->set(value);
+void check_option(const AnyModelOptions& options, const std::string& name) {
   std::vector<const char*> having;
-  for (const Kind& other : kinds()) {
-    AnyModelOptions defaults = other.defaults;
-    if (find(options_of(defaults), name)) having.push_back(other.name);
+  for (const Kind& kind : kinds()) {
+    AnyModelOptions defaults = kind.defaults;
+    if (!find(options_of(defaults), name)) continue;
+    if (options.name == kind.name) return;
+    having.push_back(kind.name);
   }
-  fail(name, having.empty() ? fmt::format("there is no such option of the model {}", options.name)
-                            : fmt::format("the model {} has no such option, only {}", options.name,
-                                          fmt::join(having, ", ")));
+  if (!having.empty())
+    fail(name, fmt::format("the model {} has no such option, only {}", options.name,
+                           fmt::join(having, ", ")));
+}
+
+void set(AnyModelOptions& options, const std::string& name, const std::string& value) {
+  check_option(options, name);
+  const OptionList own = options_of(options);
+  const Option* const one = find(own, name);
+  if (!one) fail(name, fmt::format("there is no such option of the model {}", options.name));
+  one->set(value);
 }
 
 Index longest_source(const AnyModelOptions& options) {

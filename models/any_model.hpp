@@ -46,7 +46,10 @@ AnyModelOptions model_options(std::string_view name);
 /// All but the name and the vocabularies.
 OptionList options_of(AnyModelOptions& options);
 
-/// Sets an option by name; where the model has none of that name the error names models that have.
+/// Throws where the model has no option of that name, but others have, which the error names.
+void check_option(const AnyModelOptions& options, const std::string& name);
+
+/// Sets an option by name. Throws where the model has none of that name, as check_option does.
 void set(AnyModelOptions& options, const std::string& name, const std::string& value);
 
 /// The longest source that the model's score takes, or 0 for any.

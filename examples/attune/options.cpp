@@ -251,6 +251,16 @@ OptionList compare_options(UseOptions& o) {
       option("title", "with --curves: above the chart", o.title)};
 }
 
+/// Errors of `set`, which begin with an option's name, say where it was given.
+template <class Set>
+void naming(const Given& given, Set set) {
+  try {
+    set();
+  } catch (const Error& error) {
+    throw Error((given.place.empty() ? "--" : given.place) + error.what());
+  }
+}
+
 bool share_a_word(const std::string& a, const std::string& b) {
   std::istringstream words(a);
   for (std::string word; std::getline(words, word, '-');)
@@ -384,43 +394,26 @@ std::string suggestion(const std::string& typed, const std::vector<std::string>&
 }
 
 void set_given(const OptionList& options, const std::vector<Given>& given) {
-  for (const auto& [name, value, place] : given) {
-    const bool typed = place.empty();
-    const Option* option = models::find(options, name);
+  for (const Given& one : given) {
+    const Option* option = models::find(options, one.name);
     if (!option) {
+      const std::string dashes = one.place.empty() ? "--" : "", whole = dashes + one.name;
       std::vector<std::string> names;
-      for (const Option& one : options) names.push_back((typed ? "--" : "") + one.name);
-      const std::string whole = (typed ? "--" : "") + name;
-      throw Error(fmt::format("{}{} is not an option{}", place, in_quotes(whole),
+      for (const Option& other : options) names.push_back(dashes + other.name);
+      throw Error(fmt::format("{}{} is not an option{}", one.place, in_quotes(whole),
                               suggestion(whole, names)));
     }
-    try {
-      option->set(value);
-    } catch (const Error& error) {
-      throw Error((typed ? "--" : place) + error.what());
-    }
+    naming(one, [&] { option->set(one.value); });
   }
 }
 
 void set_given(TrainOptions& o, const std::vector<Given>& given) {
-  for (const auto& [name, value, place] : given) {
-    if (name != "model") continue;
-    try {
-      set_model(o, value);
-    } catch (const Error& error) {
-      throw Error((place.empty() ? "--" : place) + error.what());
-    }
-  }
+  for (const Given& one : given)
+    if (one.name == "model") naming(one, [&] { set_model(o, one.value); });
   const OptionList options = options_of(o);
-  for (const Given& one : given) {
-    if (models::find(options, one.name)) continue;
-    try {  // of another model?
-      models::set(o.model, one.name, one.value);
-    } catch (const Error& error) {
-      if (std::string_view(error.what()).find("has no such option") != std::string_view::npos)
-        throw Error((one.place.empty() ? "--" : one.place) + error.what());
-    }
-  }
+  for (const Given& one : given)
+    if (!models::find(options, one.name))
+      naming(one, [&] { models::check_option(o.model, one.name); });
   set_given(options, given);
 }
 

@@ -22,26 +22,24 @@ constexpr std::int32_t first_word = 4;  // after <pad>, <s>, </s> and <unk>
 constexpr Index words_of_language = 80;
 constexpr std::array<Index, 9> lengths = {5, 10, 20, 30, 40, 50, 60, 70, 80};  // of test sentences
 
-/// A random language, each of whose words is of one of two classes, and its translation: word w of the
-/// source becomes form k of the word that the dictionary has for w, where k is the class of the word
-/// before (0 for the first one). No word occurs twice in a sentence, so each determines the position of
-/// the next, and a sentence of 60 out of 80 words carries 334 bits.
+/// A random language, each of whose words is of one of two classes, and its translation: word w of
+/// the source becomes form k of the word that the dictionary has for w, where k is the class of the
+/// word before (0 for the first one). No word occurs twice in a sentence, so each determines the
+/// position of the next, and a sentence of 60 out of 80 words carries 334 bits.
 struct Task {
-  explicit Task(std::uint64_t seed) {
+  Task(Index count, std::uint64_t seed) : words(count) {  // count: words of the language
     Random random(seed, "dictionary");
-    dictionary = draw(words_of_language, random);
-    for (Index i = 0; i < words_of_language; ++i)
-      classes.push_back(static_cast<std::int32_t>(random.below(2)));
+    dictionary = draw(words, random);
+    for (Index i = 0; i < words; ++i) classes.push_back(static_cast<std::int32_t>(random.below(2)));
   }
 
   /// The beginning of a random permutation of all words (Fisher and Yates).
-  static text::Sentence draw(Index length, Random& random) {
-    text::Sentence words(words_of_language);
-    std::iota(words.begin(), words.end(), first_word);
-    for (Index i = 0; i < length; ++i)
-      std::swap(words[i], words[i + random.below(words_of_language - i)]);
-    words.resize(length);
-    return words;
+  text::Sentence draw(Index length, Random& random) const {
+    text::Sentence all(words);
+    std::iota(all.begin(), all.end(), first_word);
+    for (Index i = 0; i < length; ++i) std::swap(all[i], all[i + random.below(words - i)]);
+    all.resize(length);
+    return all;
   }
 
   /// `count` sentences of one length with their translations.
@@ -58,6 +56,7 @@ struct Task {
     return pairs;
   }
 
+  Index words;
   text::Sentence dictionary;          // a permutation of the words
   std::vector<std::int32_t> classes;  // 0 or 1, of each word of the source
 };
@@ -104,7 +103,7 @@ using Report = std::function<void(double loss)>;  // called after each step
 template <class Model>
 Row run(const typename Model::Options& own, double rate, Options o, const std::string& file,
         const Report& report) {
-  const Task task(o.seed);
+  const Task task(words_of_language, o.seed);
   nn::Parameters parameters(o.seed);
   const Model model(parameters, own);
   const std::string options = fmt::format("{}", models::to_map(options_of(o)));

@@ -4,14 +4,22 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <mutex>
+#include <numeric>
 
 #include <emscripten.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "task.hpp"
 #define main dates_main
 #include "../dates.cpp"
 #undef main
+// What it includes is included above: the namespace has its own names alone.
+namespace long_sentences {
+#define main long_sentences_main
+#include "../long_sentences.cpp"
+#undef main
+}  // namespace long_sentences
 
 namespace {
 
@@ -142,7 +150,9 @@ struct SentencesLesson : long_sentences::Task, Lesson {
   static constexpr Index longest = 20;
 
   explicit SentencesLesson(const Json& request)
-      : Task(40, /*seed=*/1), Lesson(vocabularies(), request) {}
+      : Task(40, /*seed=*/1),
+        Lesson({long_sentences::first_word + words, long_sentences::first_word + 2 * words},
+               request) {}
   std::vector<text::Pair> draw() override {
     const double u = random.uniform();  // short ones are frequent, as in examples/long_sentences
     return pairs(1 + static_cast<Index>(longest * u * u), 16, random);
@@ -153,7 +163,8 @@ struct SentencesLesson : long_sentences::Task, Lesson {
     for (Index length = 2; length <= longest; length += 2) {
       Random test(/*seed=*/2, std::to_string(length));
       const double share =
-          long_sentences::accuracy(learner.model, pairs(length, static_cast<Index>(count), test));
+          long_sentences::accuracy(learner.model, pairs(length, static_cast<Index>(count), test)) /
+          100;
       shares.push_back({{"length", length}, {"right", share}});
     }
     return shares;

@@ -96,7 +96,7 @@ Var softmax(const Var& x, int axis = -1, const Mask& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 
 /// reference::layer_norm in one pass: x (..., N), gain (N), bias (N) -> (..., N). A row is
-/// normalised by itself, whatever stands in the others; one of equal elements gives the bias.
+/// normalised on its own, independent of the other rows; a row of equal elements gives the bias.
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
 
 /// reference::sparsemax, which unlike softmax gives exact zeros. With a mask as softmax's.

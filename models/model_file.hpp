@@ -8,8 +8,8 @@
 //     source_vocabulary  the tokens from number 4 on, a JSON array
 //     target_tokenizer, target_vocabulary
 //
-// Other entries and, under "adam." and "average.", other tensors may stand beside them: those of a
-// training.
+// A file may contain further entries and, under "adam." and "average.", further tensors: the state
+// of a training.
 #pragma once
 
 #include <filesystem>

@@ -30,7 +30,7 @@ struct Option {
 
 /// The options of a struct, in the order of --help. A struct has a function
 ///     OptionList options_of(LuongOptions& options);
-/// beside its definition, which is all that names, ranges and help texts come from.
+/// next to its definition: the only source of names, ranges and help texts.
 using OptionList = std::vector<Option>;
 
 namespace detail {

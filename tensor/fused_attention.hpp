@@ -9,7 +9,7 @@
 
 namespace attune {
 
-/// What the fused attention does beside its products.
+/// Heads, masks and dropout of the fused attention.
 struct FusedAttentionOptions {
   Index heads = 1;      // K, which divides D
   bool causal = false;  // query t sees the keys 0 .. t + S - T
@@ -21,9 +21,9 @@ struct FusedAttentionOptions {
 };
 
 /// reference::attention (autograd/reference.hpp) of q (T, B, D) and kv (S, B, 2D), which holds keys
-/// and values side by side. Blocks of queries meet blocks of keys with a running softmax (Dao et al., 2022, algorithm 1), so
-/// that memory is linear in T and S. Keys that no query may see are not read; a query that sees
-/// none gets 0.
+/// and values side by side. Blocks of queries meet blocks of keys with a running softmax (Dao et
+/// al., 2022, algorithm 1), so that memory is linear in T and S. Keys that no query may see are not
+/// read; a query that sees none gets 0.
 struct AttentionForward {
   Tensor y;      // (T, B, D)
   Tensor norms;  // (B, K, T): log Σ_s e^{score}, +∞ for a query that sees no key

@@ -19,7 +19,7 @@ constexpr Index gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 3; }
 /// The operation in error messages.
 constexpr const char* operation_of(Cell cell) { return cell == Cell::lstm ? "lstm" : "gru"; }
 
-/// A recurrence beside its input and weights; T is Tensor, or Var for `recurrent` of
+/// The optional inputs and the settings of a recurrence; T is Tensor, or Var for `recurrent` of
 /// autograd/recurrent.hpp. Undefined: zero states, no bias, all words.
 template <class T>
 struct RecurrenceOf {

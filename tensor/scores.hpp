@@ -22,7 +22,7 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
 Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads);
 
 /// weights (S, B) or (K, S, B), memory (S, B, D) -> (B, D). Where a weight is exactly 0 the memory
-/// is not read, so what stands at masked positions does not matter.
+/// is not read, so the elements at masked positions do not matter.
 Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory);
 
 /// dα_sb = h_sb · dc_b, and 0 where α is exactly 0 and `memory` may hold anything.

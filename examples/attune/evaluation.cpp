@@ -19,7 +19,7 @@
 namespace attune::pairs {
 namespace {
 
-/// What stands for an expected token that is not in the vocabulary: it cannot be written.
+/// The id of an expected token that is not in the vocabulary, and so never in a prediction.
 constexpr std::int32_t unwritable = -2;
 
 /// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.

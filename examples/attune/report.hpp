@@ -14,8 +14,8 @@ struct Drawing {
 /// can be opened from disk, mailed and archived.
 std::string drawings_page(const std::string& title, const std::vector<Drawing>& drawings);
 
-/// A text for a caption: printable, and between isolates (U+2068, U+2069), which keep one that is
-/// read from right to left from moving what stands beside it. ASCII needs none.
+/// A text for a caption: printable, and between isolates (U+2068, U+2069), so that
+/// right-to-left text does not reorder the text next to it. ASCII needs none.
 std::string isolated(const std::string& text);
 
 /// The path of a page about a model: `out`, or report.html in the model's directory. Throws, before

@@ -190,7 +190,7 @@ std::filesystem::path run_path(const TrainOptions& o, std::uint64_t seed) {
 }
 
 /// Trains with one seed, or continues, as far as that is not done yet, in this process. What it
-/// prints goes to progress.txt beside the weights. Throws when the directory has a run with another
+/// prints goes to progress.txt in its directory. Throws when the directory has a run with another
 /// number of steps, unless `resume` asks for more of them.
 void train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   const bool may_be_longer = o.resume;

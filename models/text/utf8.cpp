@@ -68,7 +68,7 @@ bool is_isolate(char32_t c) { return c >= 0x2066 && c <= 0x2069; }
 /// A space of any width, but no line break.
 bool is_space(char32_t c) { return c >= 0x20 && c != 0x85 && is_blank(c); }
 
-/// A vowel sign or the like that stands beside its letter. Blocks of India's scripts are laid out
+/// A vowel sign or another mark that takes columns of its own. Blocks of India's scripts are laid out
 /// alike.
 bool is_spacing_mark(char32_t c) {
   const char32_t place = c & 0x7F;

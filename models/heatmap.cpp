@@ -131,7 +131,7 @@ class Drawing {
       }
     } while (end < map_.columns.size());
     if (header_ == Header::numbers) key();
-    const int width = std::ranges::max(lines_, {}, &Line::second).second;
+    const int width = std::ranges::max_element(lines_, {}, &Line::second)->second;
     std::string out;
     for (const auto& [line, own] : lines_) out += line + spaces(width - own) + "\n";
     return out;

@@ -236,9 +236,9 @@ BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std:
   if (expected.empty()) fail("bleu", "a sentence has no reference");
   BleuStatistics statistics{.length = written.size()};
   statistics.reference_length =
-      std::ranges::min(expected, {}, [&](const Units& reference) {
+      std::ranges::min_element(expected, {}, [&](const Units& reference) {
         return std::pair(std::abs(reference.size() - statistics.length), reference.size());
-      }).size();
+      })->size();
   for (std::size_t n = 1; n <= orders; ++n) {
     NgramCounts most;
     for (const Units& reference : expected) {

@@ -72,6 +72,7 @@ ATTUNE_OF_ORDER(make_heap)
 ATTUNE_OF_ORDER(push_heap)
 ATTUNE_OF_ORDER(pop_heap)
 ATTUNE_OF_ORDER(max_element)
+ATTUNE_OF_ORDER(min_element)
 
 template <class R, class C>
 auto adjacent_find(R&& r, C c) {

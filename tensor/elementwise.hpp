@@ -35,9 +35,11 @@ struct BroadcastPlan {
   std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
 };
 
-/// One run: the steps are constants in each branch, so that each loop vectorises.
+/// One run: the steps are constants in each branch, so that each loop vectorises, as long as it is
+/// not mixed with the caller's.
 template <class T, class F>
-void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n, const F& f) {
+[[gnu::noinline]] void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n,
+                               const F& f) {
   const T first_a = *a, first_b = *b;
   if (step_a == 1 && step_b == 1) {
     for (Index i = 0; i < n; ++i) y[i] = f(a[i], b[i]);

@@ -20,19 +20,20 @@ struct HeadExtents {
   /// Rows in a tile. `work` is that of an element, a multiply-add being 1.
   Index tile(Index work = 1) const { return rows_of_tile(heads * a * work); }
 
-  /// body(weight, query, part), where these begin for each head of a row of (S·B, D).
+  /// body(weight, query, part), where these begin for each head, for rows [begin, end) of (S·B, D).
   template <class Body>
-  void for_heads(Index row, const Body& body) const {
-    for (Index head = 0; head < heads; ++head)
-      body(head * rows() + row, (row % b * heads + head) * a, (row * heads + head) * a);
+  void for_rows(Index begin, Index end, const Body& body) const {
+    for (Index row = begin; row < end; ++row) {
+      for (Index head = 0; head < heads; ++head)
+        body(head * rows() + row, (row % b * heads + head) * a, (row * heads + head) * a);
+    }
   }
   /// The same for the rows of sentences [begin, end), step after step: a body may add to a sum of
   /// its sentence, and the rows of one step are contiguous in memory.
   template <class Body>
   void for_sentences(Index begin, Index end, const Body& body) const {
-    for (Index first = begin; first < rows(); first += b) {
-      for (Index row = first; row < first + end - begin; ++row) for_heads(row, body);
-    }
+    for (Index first = begin; first < rows(); first += b)
+      for_rows(first, first + end - begin, body);
   }
 };
 
@@ -105,8 +106,8 @@ Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
       heads == 1 ? Shape{check['S'], check['B']} : Shape{heads, check['S'], check['B']};
   Tensor e = Tensor::uninitialized(shape, q.dtype(), "dot_scores");
   const HeadExtents n = heads_of("dot_scores", e, "k", k);
-  const auto compute = [=](Index row, const auto* q, const auto* k, auto* e) {
-    n.for_heads(row, [=](Index score, Index query, Index key) {
+  const auto compute = [=](Index begin, Index end, const auto* q, const auto* k, auto* e) {
+    n.for_rows(begin, end, [=](Index score, Index query, Index key) {
       e[score] = simd::dot(q + query, k + key, n.a);
     });
   };
@@ -131,8 +132,9 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
                                      const Tensor& dc) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", memory, dc);
   Tensor dweights = Tensor::uninitialized(weights.shape(), weights.dtype());
-  const auto compute = [=]<class T>(Index row, const T* alpha, const T* h, const T* dc, T* to) {
-    n.for_heads(row, [=](Index weight, Index context, Index part) {
+  const auto compute = [=]<class T>(Index begin, Index end, const T* alpha, const T* h, const T* dc,
+                                    T* to) {
+    n.for_rows(begin, end, [=](Index weight, Index context, Index part) {
       to[weight] = alpha[weight] == 0 ? T(0) : simd::dot(h + part, dc + context, n.a);
     });
   };
@@ -143,8 +145,8 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
 
 void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory) {
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", dmemory, dc);
-  const auto compute = [=](Index row, const auto* alpha, const auto* dc, auto* dh) {
-    n.for_heads(row, [=](Index weight, Index context, Index part) {
+  const auto compute = [=](Index begin, Index end, const auto* alpha, const auto* dc, auto* dh) {
+    n.for_rows(begin, end, [=](Index weight, Index context, Index part) {
       if (alpha[weight] != 0) simd::add_scaled(alpha[weight], dc + context, dh + part, n.a);
     });
   };

@@ -233,26 +233,22 @@ std::vector<Index> lengths_of(const Mask& mask) {
   const Tensor words = mask.to(DType::f32);
   std::vector<Index> lengths;
   for (Index b = 0; b < check['B']; ++b) {
-    Index length = 0;
-    while (length < check['T'] && words.at<float>({length, b}) == 1) ++length;
-    for (Index t = length; t < check['T']; ++t) {
-      if (words.at<float>({t, b}) == 1) {
+    Index& length = lengths.emplace_back(0);
+    for (Index t = 0; t < check['T']; ++t) {
+      if (words.at<float>({t, b}) == 0) continue;
+      if (t != length++) {
         fail("lengths_of",
-             "column {} of the mask {} has a 1 after a 0, but padding "
-             "after the steps was expected",
+             "column {} of the mask {} has a 1 after a 0, but padding after the steps was expected",
              b, mask.shape());
       }
     }
-    lengths.push_back(length);
   }
   return lengths;
 }
 
 Index windows_of(Index steps, const UnfoldOptions& o) {
   if (o.width < 1 || o.stride < 1 || o.before < 0 || o.after < 0) {
-    fail("unfold",
-         "width {} and stride {} must be at least 1, before {} and after {} "
-         "at least 0",
+    fail("unfold", "width {} and stride {} must be at least 1, before {} and after {} at least 0",
          o.width, o.stride, o.before, o.after);
   }
   const Index room = checked_sum("unfold", {steps, o.before, o.after}) - o.width;

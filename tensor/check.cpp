@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune {
 namespace {
@@ -105,7 +105,7 @@ Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
   Index total = 0;
   for (const Index term : terms) {
     if (__builtin_add_overflow(total, term, &total))
-      fail(operation, fmt::format("{} is too large a sum", fmt::join(terms, " + ")));
+      fail(operation, "{} is too large a sum", fmt::join(terms, " + "));
   }
   return total;
 }
@@ -113,14 +113,14 @@ Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
 Index checked_product(const char* operation, Index a, Index b) {
   Index product;
   if (!__builtin_mul_overflow(a, b, &product)) return product;
-  fail(operation, fmt::format("{} x {} is too large a product", a, b));
+  fail(operation, "{} x {} is too large a product", a, b);
 }
 
 ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::string_view letters) {
   const auto wrong = [&](const std::string& why) {
     std::string written;
     for (char c : letters) written += c == ' ' ? std::string(", ") : std::string(1, c);
-    fail(operation_, fmt::format("{} ({}) is {}, but {}", name, written, to_string(shape), why));
+    fail(operation_, "{} ({}) is {}, but {}", name, written, to_string(shape), why);
   };
   const bool open = letters.starts_with('.');  // "... "
   int expected = letters.empty() || open ? 0 : 1;
@@ -155,7 +155,7 @@ ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::st
 
 Index ShapeCheck::operator[](char letter) const {
   const Binding* binding = find(letter);
-  if (!binding) fail(operation_, fmt::format("no shape with the letter {} was checked", letter));
+  if (!binding) fail(operation_, "no shape with the letter {} was checked", letter);
   return binding->extent;
 }
 

@@ -161,7 +161,7 @@ def fits_a_telephone(page):
 
 def trains_two_beside_each_other(page):
     click(page, "#beside")
-    page.wait("document.querySelector('[data-lesson=dates] .status').textContent.includes('96,591 parameters')", 60)
+    page.wait("document.querySelector('[data-lesson=dates] .status').textContent.includes('77,903 parameters')", 60)
     assert text(page, "[data-lesson=dates] .start") == "Train" and text(page, "#maps") == ""
     assert page.run("document.getElementById('write').disabled")
     click(page, "[data-lesson=dates] .start")

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/anomaly.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {
@@ -53,18 +53,17 @@ void detail::check_result(const char* operation, const Tensor& result,
     if (got.empty() || (nan && !has_nan(input.value()))) continue;
     const bool leaf = input.node() && input.node()->is_leaf;
     if (!nan && !leaf) return;
-    fail("anomaly", fmt::format("{}: forward got a value that is not finite: {} {}", operation,
-                                leaf ? "variable" : "constant", got));
+    fail("anomaly", "{}: forward got a value that is not finite: {} {}", operation,
+         leaf ? "variable" : "constant", got);
   }
-  fail("anomaly", fmt::format("{}: forward made a value that is not finite: {}, from inputs {}",
-                              operation, made, shapes_of(inputs)));
+  fail("anomaly", "{}: forward made a value that is not finite: {}, from inputs {}", operation,
+       made, shapes_of(inputs));
 }
 
 void detail::check_gradient(const char* operation, const Tensor& gradient) {
   const std::string made = first_not_finite(gradient);
   if (made.empty()) return;
-  fail("anomaly",
-       fmt::format("{}: backward made a gradient that is not finite: {}", operation, made));
+  fail("anomaly", "{}: backward made a gradient that is not finite: {}", operation, made);
 }
 
 }  // namespace attune

@@ -9,20 +9,104 @@
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/backward.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
+#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {
 namespace {
 
+Tensor as_matrix(const Tensor& x) {
+  return x.rank() == 2 ? x : x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
+}
+
 [[noreturn]] void fail_not_variable(const Var& value) {
-  fail("gradients",
-       fmt::format("this {} value is not a variable, and only variables have gradients",
-                   to_string(value.shape())));
+  fail("gradients", "this {} value is not a variable, and only variables have gradients",
+       value.shape());
 }
 
 }  // namespace
+
+void GradientSlot::add(Tensor gradient) {
+  if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_) {
+    fail(fmt::format("backward of {}", detail::pullback_context.operation),
+         "the gradient of an input {} {} came out as {}", name_of(dtype_), shape_,
+         gradient.defined() ? fmt::format("{} {}", name_of(gradient.dtype()), gradient.shape())
+                            : "undefined");
+  }
+  if (!sum_.defined()) {
+    sum_ = std::move(gradient);
+  } else if (sum_.unique()) {
+    add_in_place(sum_, gradient);
+  } else if (gradient.unique()) {
+    add_in_place(gradient, sum_);
+    sum_ = std::move(gradient);
+  } else {
+    sum_ = sum_ + gradient;
+  }
+}
+
+Tensor& GradientSlot::accumulator() {
+  if (!sum_.defined()) {
+    sum_ = zeros(shape_, dtype_);
+  } else if (!sum_.unique()) {
+    sum_ = sum_.clone();
+  }
+  return sum_;
+}
+
+void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
+  Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
+  if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
+    return multiply_out(std::span(&product, 1));
+  products_.push_back(std::move(product));
+}
+
+/// sum += aᵀ·b
+void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
+  if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
+    // The first share is the sum: this saves clearing and reading an accumulator.
+    sum_ = matmul(a, b, {.a = true}, Rows::together);
+  } else {
+    attune::add_product(a, b, accumulator(), column);
+  }
+}
+
+/// One product over the stacked rows of several.
+void GradientSlot::multiply_out(std::span<const Product> products) {
+  std::vector<Tensor> a, b;
+  for (const Product& product : products) {
+    // Reads are checked as in that pullback.
+    const detail::Restored scope(detail::pullback_context, product.context);
+    if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
+    bytes_of(product.a);
+    a.push_back(product.a);
+    b.push_back(product.b);
+  }
+  multiply_out(concat(a, 0), concat(b, 0), products.front().column);
+}
+
+Tensor GradientSlot::finish() {
+  if (products_.empty()) return std::move(sum_);
+  std::vector<Product> products = std::exchange(products_, {});
+  const char* const operation = products.front().context.operation;
+  // In groups of the same columns, in the order they came.
+  const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
+  if (!std::ranges::is_sorted(products, {}, columns)) {
+    std::ranges::stable_sort(products, {}, columns);
+  }
+  for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
+    end = begin + 1;
+    while (end < products.size() && columns(products[end]) == columns(products[begin])) ++end;
+    multiply_out(std::span(products).subspan(begin, end - begin));
+  }
+  if (detail::detects_anomaly()) [[unlikely]]
+    detail::check_gradient(operation, sum_);
+  return std::move(sum_);
+}
 
 /// The state of one walk: the nodes that gradients have reached, the newest one on top.
 class BackwardWalk {
@@ -56,9 +140,9 @@ class BackwardWalk {
       if (leads) leading_.insert(node);
     }
     if (variables.empty() || !leading_.contains(&root))
-      fail("backward", fmt::format("the result depends on none of the {} variables whose "
-                                   "gradients were asked for",
-                                   variables.size()));
+      fail("backward",
+           "the result depends on none of the {} variables whose gradients were asked for",
+           variables.size());
   }
 
   /// Where the gradient of an input adds up. The walk takes over the reference to its node.
@@ -67,9 +151,8 @@ class BackwardWalk {
     detail::NodeGradients*& gradients = gradients_of(node);
     if (!gradients) {
       auto made = std::make_unique<detail::NodeGradients>(node.outputs.size());
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      for (std::size_t i = 0; i < node.outputs.size(); ++i)
         (*made)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
-      }
       reached_.push_back(std::move(target.node));
       std::ranges::push_heap(reached_, {}, id);
       gradients = made.release();
@@ -118,8 +201,8 @@ class BackwardWalk {
       return;
     }
     if (node.walked)
-      fail("backward", fmt::format("backward has run on this {} before; its pullbacks are freed",
-                                   node.operation));
+      fail("backward", "backward has run on this {} before; its pullbacks are freed",
+           node.operation);
     node.walked = true;
     detail::pullback_context = {node.operation, node.id};
     for (detail::Edge* edge = node.edges; edge; edge = edge->next)
@@ -158,8 +241,8 @@ void check_backward(const Var& y, const Tensor& dy) {
   if (!y.requires_gradient())
     fail("backward", "the result depends on no variable, or was computed under NoGrad");
   if (dy.shape() != y.shape()) {
-    fail("backward", fmt::format("the gradient {} was expected to have the shape of the result, {}",
-                                 to_string(dy.shape()), to_string(y.shape())));
+    fail("backward", "the gradient {} was expected to have the shape of the result, {}", dy.shape(),
+         y.shape());
   }
   if (const std::string given = detail::detects_anomaly() ? first_not_finite(dy) : "";
       !given.empty())
@@ -169,8 +252,7 @@ void check_backward(const Var& y, const Tensor& dy) {
 /// The gradient of a scalar by itself.
 Tensor one_for(const Var& loss) {
   if (!loss.defined()) fail("backward", "the loss is undefined");
-  if (loss.size() != 1)
-    fail("backward", fmt::format("a scalar was expected: {}", to_string(loss.shape())));
+  if (loss.size() != 1) fail("backward", "a scalar was expected: {}", loss.shape());
   return ones(loss.shape(), loss.dtype());
 }
 
@@ -204,21 +286,19 @@ Gradients backward(const Var& loss, std::span<const NamedVariable> variables) {
 
 Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tensor> gradients) {
   if (variables.size() != gradients.size()) {
-    fail("gradients",
-         fmt::format("{} variables, {} gradients", variables.size(), gradients.size()));
+    fail("gradients", "{} variables, {} gradients", variables.size(), gradients.size());
   }
-  std::map<std::uint64_t, Tensor> by_id;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Var& variable = variables[i].variable;
     if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype()) {
-      fail("gradients", fmt::format("shape or dtype differs: variable {}, gradient {}",
-                                    to_string(variable.shape()), to_string(gradients[i].shape())));
+      fail("gradients", "shape or dtype differs: variable {}, gradient {}", variable.shape(),
+           gradients[i].shape());
     }
-    if (!variable.node())
-      fail("gradients", fmt::format("a constant {} has none", to_string(variable.shape())));
-    by_id[variable.node()->id] = std::move(gradients[i]);
+    if (!variable.node()) fail("gradients", "a constant {} has none", variable.shape());
+    const auto at = std::ranges::lower_bound(ids_, variable.node()->id);
+    tensors_.insert(tensors_.begin() + (at - ids_.begin()), std::move(gradients[i]));
+    ids_.insert(at, variable.node()->id);
   }
-  for (auto& [id, gradient] : by_id) ids_.push_back(id), tensors_.push_back(std::move(gradient));
 }
 
 Gradients& Gradients::operator+=(const Gradients& other) {
@@ -277,16 +357,14 @@ void Gradients::scale(double factor) {
 
 const Tensor* Gradients::find(const Var& variable) const {
   if (!variable.node()) return nullptr;
-  const auto at = std::ranges::lower_bound(ids_, variable.node()->id);
-  if (at == ids_.end() || *at != variable.node()->id) return nullptr;
-  return &tensors_[at - ids_.begin()];
+  const auto [at, end] = std::ranges::equal_range(ids_, variable.node()->id);
+  return at == end ? nullptr : &tensors_[at - ids_.begin()];
 }
 
 const Tensor& Gradients::operator[](const Var& variable) const {
   if (const Tensor* gradient = find(variable)) return *gradient;
   if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
-  fail("gradients",
-       fmt::format("the loss does not depend on this {} variable", to_string(variable.shape())));
+  fail("gradients", "the loss does not depend on this {} variable", variable.shape());
 }
 
 }  // namespace attune

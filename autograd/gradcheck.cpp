@@ -7,8 +7,8 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
 
@@ -110,7 +110,7 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
                           const GradcheckOptions& options) {
   for (const auto& [name, variable] : variables) {
     if (variable.dtype() != DType::f64)
-      fail("gradcheck", fmt::format("{} is {}, but must be f64", name, name_of(variable.dtype())));
+      fail("gradcheck", "{} is {}, but must be f64", name, name_of(variable.dtype()));
   }
   const Var y = f();
   if (y.dtype() != DType::f64) fail("gradcheck", "the result must be f64");

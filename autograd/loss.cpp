@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -22,9 +20,8 @@ void check_places(const char* operation, const char* name, const Var& x, const T
                   const Tensor& mask) {
   if (x.shape().without(-1) != targets.shape() ||
       (mask.defined() && mask.shape() != targets.shape())) {
-    fail(operation,
-         fmt::format("shapes do not fit: {} {}, targets {}, mask {}", name, to_string(x.shape()),
-                     to_string(targets.shape()), to_string(mask.shape())));
+    fail(operation, "shapes do not fit: {} {}, targets {}, mask {}", name, x.shape(),
+         targets.shape(), mask.shape());
   }
 }
 
@@ -34,7 +31,7 @@ Tensor flat_mask(const char* operation, const Tensor& mask, const Var& x) {
   if (!mask.defined()) return mask;
   for (const double weight : mask.to_vector<double>()) {
     if (!(weight >= 0 && std::isfinite(weight)))
-      fail(operation, fmt::format("the mask must be 1 (counts) or 0, but has {}", weight));
+      fail(operation, "the mask must be 1 (counts) or 0, but has {}", weight);
   }
   return mask.to(x.dtype()).reshape({-1});
 }

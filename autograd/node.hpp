@@ -1,4 +1,5 @@
-// The graph behind Var: reference-counted nodes, and edges that carry the pullbacks.
+// The graph behind Var: reference-counted nodes, edges that carry the pullbacks, and the slots in
+// which gradients add up during backward.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +10,49 @@
 #include <utility>
 #include <vector>
 
-#include <attune/autograd/gradient_slot.hpp>
 #include <attune/tensor/tensor.hpp>
 
-namespace attune::detail {
+namespace attune {
+
+/// The gradient of one value, from all its uses. A pullback adds its share in whichever form is
+/// cheapest; the first share is taken as it is, and later ones are added in place where nobody else
+/// holds the elements.
+class GradientSlot {
+ public:
+  /// dx += gradient, a tensor of x's shape.
+  void add(Tensor gradient);
+
+  /// dx[:, column : column + N] += aᵀ·b for a (..., K), b (..., N), leading axes folded: x is a
+  /// weight and a its input. The product is deferred: a weight that is used at every step of a
+  /// recurrence gets its gradient from one product over all steps, not from many thin ones.
+  void add_product(Tensor a, Tensor b, Index column = 0);
+
+  /// The sum so far (zeros at first), for kernels that add to it themselves.
+  Tensor& accumulator();
+
+  /// The sum so far, without deferred products; undefined at first.
+  const Tensor& sum() const { return sum_; }
+
+  /// For the walk of backward: the first call and the last one, which returns the whole gradient.
+  void begin(const Shape& shape, DType dtype) { shape_ = shape, dtype_ = dtype; }
+  Tensor finish();
+
+ private:
+  struct Product {
+    Tensor a, b;
+    Index column;
+    detail::PullbackContext context;  // whose captures a and b are
+  };
+  void multiply_out(const Tensor& a, const Tensor& b, Index column);
+  void multiply_out(std::span<const Product> products);
+
+  Tensor sum_;
+  std::vector<Product> products_;
+  Shape shape_;
+  DType dtype_ = DType::f32;
+};
+
+namespace detail {
 
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit bool recording_enabled = true;
 
@@ -116,4 +156,5 @@ struct Node : Pooled {
   PerOutput<Output> outputs;
 };
 
-}  // namespace attune::detail
+}  // namespace detail
+}  // namespace attune

@@ -6,7 +6,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/normalize.hpp>
 
 namespace attune {
@@ -199,8 +199,7 @@ Var where(const Mask& mask, const Var& a, double b) { return where(mask, a, scal
 
 Var maxout(const Var& x) {
   if (x.rank() == 0 || x.dim(-1) % 2 != 0) {
-    fail("maxout",
-         fmt::format("the last axis of {} does not divide into pairs", to_string(x.shape())));
+    fail("maxout", "the last axis of {} does not divide into pairs", x.shape());
   }
   const Index half = x.dim(-1) / 2;
   return maximum(slice(x, -1, 0, half), slice(x, -1, half, 2 * half));
@@ -355,8 +354,7 @@ std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis) 
   const Index extent = x.value().dim(x.shape().axis(axis, "split"));
   const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
   if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent) {
-    fail("split", fmt::format("axis {} of {} is not {} long", axis, to_string(x.shape()),
-                              fmt::join(sizes, " + ")));
+    fail("split", "axis {} of {} is not {} long", axis, x.shape(), fmt::join(sizes, " + "));
   }
   std::vector<Var> parts;
   Index begin = 0;

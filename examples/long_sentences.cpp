@@ -110,7 +110,7 @@ Row run(const typename Model::Options& own, double rate, Options o, const std::s
   if (!std::filesystem::exists(file) || load_safetensors(file).metadata["options"] != options) {
     nn::Adam adam(parameters);
     const nn::LinearDecay decay{rate, rate / 50, o.steps, o.steps / 2};  // after half of the steps
-    const nn::WarmUp<nn::LinearDecay> schedule{.steps = 50, .next = decay};
+    const nn::WarmUp schedule{.steps = 50, .next = decay};
     Random training(o.seed, "training");
     for (Index step = 0; step < o.steps; ++step) {
       const double u = training.uniform();

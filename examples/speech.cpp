@@ -324,7 +324,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
   Speech speech{o, {o.tokenizer(), text::make_vocabulary(counts)}};
   nn::Adam adam(speech.parameters);
   nn::MovingAverage average(speech.parameters, 0.998);
-  const nn::WarmUp<nn::LinearDecay> schedule{200, {o.rate, o.rate / 50, o.steps, o.steps / 2}};
+  const nn::WarmUp schedule{200, nn::LinearDecay{o.rate, o.rate / 50, o.steps, o.steps / 2}};
   Random random(o.seed);
   Utterances pool;  // sorted by length, for 16 batches
   double best = std::numeric_limits<double>::infinity();

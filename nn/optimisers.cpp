@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <attune/nn/optimisers.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
@@ -25,11 +25,24 @@ void require(const char* owner, const std::string& name, T value, const char* ra
   char* end = nullptr;
   const double low = std::strtod(range + 1, &end), high = std::strtod(end + 1, &end);
   if ((*range == '[' ? v >= low : v > low) && (*end == ']' ? v <= high : v < high)) return;
-  fail(owner, fmt::format("{} = {} is not in {}", name, value, range));
+  fail(owner, "{} = {} is not in {}", name, value, range);
 }
 
 double ratio(std::int64_t a, std::int64_t b) {
   return static_cast<double>(a) / static_cast<double>(b);
+}
+
+/// "the gradient of 'W' (2, 3), element (0, 1) is inf" for the first gradient g where of(g) is not
+/// finite; empty where there is none.
+template <class Of>
+std::string first_non_finite(const char* what, const Parameters& parameters,
+                             const Gradients& gradients, Of of) {
+  for (const auto& [name, w] : parameters) {
+    const Tensor* gradient = gradients.find(w);
+    const std::string first = gradient ? first_not_finite(of(*gradient)) : "";
+    if (!first.empty()) return fmt::format("the {} of '{}' {}", what, name, first);
+  }
+  return {};
 }
 
 }  // namespace
@@ -71,7 +84,7 @@ void Optimiser::set_rate(double rate) {
 }
 
 std::string Optimiser::unusable(const Gradients& gradients) const {
-  return first_not_finite(parameters_, gradients);
+  return non_finite_gradient(parameters_, gradients);
 }
 
 void Optimiser::step(const Gradients& gradients) {
@@ -107,14 +120,10 @@ std::string Adam::unusable(const Gradients& gradients) const {
   const double largest = parameters_.dtype() == DType::f32 ? std::numeric_limits<float>::max()
                                                            : std::numeric_limits<double>::max();
   if (gradients.global_norm() < std::sqrt(largest)) return {};
-  const std::string first = first_not_finite(parameters_, gradients);
+  const std::string first = non_finite_gradient(parameters_, gradients);
   if (!first.empty()) return first;
-  for (const auto& [name, w] : parameters_) {
-    const Tensor* gradient = gradients.find(w);
-    const std::string square = gradient ? attune::first_not_finite(*gradient * *gradient) : "";
-    if (!square.empty()) return fmt::format("the square of the gradient of '{}' {}", name, square);
-  }
-  return {};
+  return first_non_finite("square of the gradient", parameters_, gradients,
+                          [](const Tensor& g) { return g * g; });
 }
 
 void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
@@ -169,28 +178,22 @@ void Sgd::update(std::size_t i, Tensor w, const Tensor& gradient) {
 }
 
 double clip_by_global_norm(Gradients& gradients, double largest) {
-  if (!(largest > 0))
-    fail("clip_by_global_norm", fmt::format("the largest norm {} is not positive", largest));
+  if (!(largest > 0)) fail("clip_by_global_norm", "the largest norm {} is not positive", largest);
   const double norm = gradients.global_norm();
   if (!std::isfinite(norm)) {
     std::string first;
     for (const Tensor& gradient : gradients.all())
-      if (first.empty()) first = attune::first_not_finite(gradient);
+      if (first.empty()) first = first_not_finite(gradient);
     if (!first.empty()) first.insert(0, ": gradient of a variable ");
-    fail("clip_by_global_norm", fmt::format("the norm of the gradients is {}{}", norm, first));
+    fail("clip_by_global_norm", "the norm of the gradients is {}{}", norm, first);
   }
   if (norm > largest) gradients.scale(largest / norm);
   return norm;
 }
 
-std::string first_not_finite(const Parameters& parameters, const Gradients& gradients) {
+std::string non_finite_gradient(const Parameters& parameters, const Gradients& gradients) {
   if (std::isfinite(gradients.global_norm())) return {};
-  for (const auto& [name, w] : parameters) {
-    const Tensor* gradient = gradients.find(w);
-    const std::string first = gradient ? attune::first_not_finite(*gradient) : "";
-    if (!first.empty()) return fmt::format("the gradient of '{}' {}", name, first);
-  }
-  return {};
+  return first_non_finite("gradient", parameters, gradients, [](const Tensor& g) { return g; });
 }
 
 MovingAverage::MovingAverage(Parameters& parameters, double decay)
@@ -228,7 +231,7 @@ DivergenceWatch::Step DivergenceWatch::observe(double loss, const Parameters& pa
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
     ++skipped_, ++in_a_row_;
     if (std::isnan(loss)) loss = std::abs(loss);  // prints "nan", never "-nan"
-    const std::string first = first_not_finite(parameters, gradients);
+    const std::string first = non_finite_gradient(parameters, gradients);
     return {false, fmt::format("the update is skipped: the loss is {:.4g}, the norm of the "
                                "gradients {:.4g}{}{}",
                                loss, norm, first.empty() ? "" : ": ", first)};
@@ -280,16 +283,15 @@ double LinearDecay::operator()(std::int64_t step) const {
   require("LinearDecay", "last", last, "[0, inf)");
   require("LinearDecay", "after", after, "[0, inf)");
   require("LinearDecay", "step", step, "[0, inf)");
-  if (steps <= after) fail("LinearDecay", fmt::format("steps = {} is not in (after, inf)", steps));
+  if (steps <= after) fail("LinearDecay", "steps = {} is not in (after, inf)", steps);
   if (step <= after) return rate;
   return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;
 }
 
-/// The factor of the rate at a step of the warm-up; 1 from its last step on.
-double detail::warm_up_share(std::int64_t step, std::int64_t steps) {
+double WarmUp::operator()(std::int64_t step) const {
   require("WarmUp", "steps", steps, "[1, inf)");
   require("WarmUp", "step", step, "[0, inf)");
-  return step < steps ? ratio(step + 1, steps) : 1;
+  return (step < steps ? ratio(step + 1, steps) : 1) * next(step);
 }
 
 HalveOnPlateau::HalveOnPlateau(const HalveOnPlateauOptions& options)
@@ -302,7 +304,7 @@ HalveOnPlateau::HalveOnPlateau(const HalveOnPlateauOptions& options)
   require(name, "factor", options.factor, "(0, 1)");
   require(name, "patience", options.patience, "[0, inf)");
   if (!(options.minimum >= 0 && options.minimum <= options.rate))
-    fail(name, fmt::format("minimum = {} is not in [0, rate]", options.minimum));
+    fail(name, "minimum = {} is not in [0, rate]", options.minimum);
 }
 
 double HalveOnPlateau::observe(double metric) {

@@ -149,7 +149,7 @@ double clip_by_global_norm(Gradients& gradients, double largest);
 
 /// The first parameter whose gradient has an element that is NaN or infinite: "the gradient of
 /// 'decoder.W_h' (64, 256), element (3, 17) is nan". Empty where all are finite.
-std::string first_not_finite(const Parameters& parameters, const Gradients& gradients);
+std::string non_finite_gradient(const Parameters& parameters, const Gradients& gradients);
 
 /// The exponential moving average of all parameters (Polyak and Juditsky, 1992, with weights that
 /// fall off), which often translates better than the last weights do:
@@ -272,20 +272,12 @@ struct LinearDecay {
   double operator()(std::int64_t step) const;
 };
 
-namespace detail {
-double warm_up_share(std::int64_t step, std::int64_t steps);
-}
-
 /// Another schedule with a warm-up:  min(1, (step + 1) / steps) · next(step)
-///     WarmUp<LinearDecay>{.steps = 400, .next = {.rate = 1e-3, .steps = 10000}}
-///     WarmUp<ConstantRate>{.steps = 400, .next = {1e-3}}
-template <class Next>
+///     WarmUp{.steps = 400, .next = LinearDecay{.rate = 1e-3, .steps = 10000}}
 struct WarmUp {
   std::int64_t steps;
-  Next next;
-  double operator()(std::int64_t step) const {
-    return detail::warm_up_share(step, steps) * next(step);
-  }
+  Schedule next;
+  double operator()(std::int64_t step) const;
 };
 
 struct HalveOnPlateauOptions {

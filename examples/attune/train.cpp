@@ -35,7 +35,7 @@ nn::Schedule schedule_of(const TrainOptions& o, Index total) {
                                          .after = total / 2})
           : nn::Schedule(nn::ConstantRate{o.rate});
   if (o.warm_up == 0) return after;
-  return nn::WarmUp<nn::Schedule>{.steps = o.warm_up, .next = after};
+  return nn::WarmUp{.steps = o.warm_up, .next = after};
 }
 
 /// By --steps, by --epochs, or what suits the number of batches in an epoch.

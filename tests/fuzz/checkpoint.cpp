@@ -115,7 +115,7 @@ void check_steps(auto state, const Safetensors& file) {
 void check_schedules(std::int64_t count) {
   const nn::Schedule schedules[] = {nn::InverseSquareRoot{.rate = 1, .warm_up = count},
                                     nn::LinearDecay{.rate = 1, .last = 0.5, .steps = count},
-                                    nn::WarmUp<nn::ConstantRate>{.steps = count, .next = {1}}};
+                                    nn::WarmUp{.steps = count, .next = nn::ConstantRate{1}}};
   for (const nn::Schedule& schedule : schedules) {
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, count}) {
       const auto rate = fuzz::accepted([&] { return schedule(step); });

@@ -16,7 +16,7 @@ using attune::infinity, attune::nan;
 using doctest::Approx;
 
 TEST_CASE("WarmUp: rises by equal parts from the first step, and then stays") {
-  const nn::WarmUp<nn::ConstantRate> schedule{.steps = 4, .next = {2}};
+  const nn::WarmUp schedule{.steps = 4, .next = nn::ConstantRate{2}};
   const double wanted[] = {0.5, 1, 1.5, 2, 2, 2};
   for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
 }
@@ -45,20 +45,18 @@ TEST_CASE("LinearDecay: is a straight line to the last rate, which stays") {
 }
 
 TEST_CASE("WarmUp: a share of the next schedule, which ends at the step it names") {
-  const nn::WarmUp<nn::LinearDecay> schedule{.steps = 2, .next = {.rate = 1, .steps = 4}};
+  const nn::WarmUp schedule{.steps = 2, .next = nn::LinearDecay{.rate = 1, .steps = 4}};
   const double wanted[] = {0.5, 0.75, 0.5, 0.25, 0, 0};
   for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
-  const nn::WarmUp<nn::LinearDecay> none{.steps = 1, .next = schedule.next};
+  const nn::WarmUp none{.steps = 1, .next = schedule.next};
   for (std::int64_t step = 0; step < 6; ++step) CHECK(none(step) == schedule.next(step));
 }
 
 TEST_CASE("Schedule: holds any of them, chosen at run time") {
   nn::Schedule schedule = nn::ConstantRate{0.5};
   CHECK(schedule(3) == 0.5);
-  schedule = nn::WarmUp<nn::LinearDecay>{.steps = 2, .next = {.rate = 1, .steps = 9}};
+  schedule = nn::WarmUp{.steps = 2, .next = nn::LinearDecay{.rate = 1, .steps = 9}};
   CHECK(schedule(0) == 0.5);
-  const nn::WarmUp<nn::Schedule> over_any{.steps = 2, .next = nn::ConstantRate{4}};
-  CHECK(over_any(0) == 2);
 }
 
 TEST_CASE("Schedule: sets the rate of an optimiser's next step from its step count") {
@@ -85,7 +83,7 @@ TEST_CASE("Schedules: fields out of range are errors") {
   CHECK_ERROR("LinearDecay: steps = 2 is not in (after, inf)",
               (nn::LinearDecay{.rate = 1, .steps = 2, .after = 2}(0)));
   CHECK_ERROR("WarmUp: steps = 0 is not in [1, inf)",
-              (nn::WarmUp<nn::ConstantRate>{.steps = 0, .next = {1}}(0)));
+              (nn::WarmUp{.steps = 0, .next = nn::ConstantRate{1}}(0)));
 }
 
 TEST_CASE("HalveOnPlateau: halves at every observation that is no new best") {

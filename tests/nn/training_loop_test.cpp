@@ -79,16 +79,16 @@ TEST_CASE("clip_by_global_norm: a limit that is not positive is an error") {
   }
 }
 
-TEST_CASE("first_not_finite: the first parameter and its first element") {
+TEST_CASE("non_finite_gradient: the first parameter and its first element") {
   nn::Parameters parameters(1, DType::f64);
   const Var a = parameters.add("a", {2}, nn::init::zeros());
   const Var b = parameters.add("b.W", {2, 3}, nn::init::zeros());
   const Var other = variable(zeros({1}, DType::f64));
   const auto found = [&](double in_b, double in_other) {
     Tensor of_b = Tensor::of({2, 3}, {1., 2., 3., 4., in_b, in_b});
-    return nn::first_not_finite(parameters,
-                                backward(test::weighted(b, of_b) + sum(a) +
-                                         test::weighted(other, scalar(in_other, DType::f64))));
+    return nn::non_finite_gradient(parameters,
+                                   backward(test::weighted(b, of_b) + sum(a) +
+                                            test::weighted(other, scalar(in_other, DType::f64))));
   };
   CHECK(found(5, 6) == "");
   CHECK(found(1e300, 6) == "");

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -209,19 +208,15 @@ class Bidirectional {
 
 struct StackedOptions {
   Index layers = 2;
-  double dropout = 0;     // between the layers, in training
-  bool residual = false;  // from the second layer on, add the layer's input to its output
+  double dropout = 0;  // between the layers, in training
 };
 
 /// Layers of one kind, each reading the output of the one below, with the parameters "layer1"
 /// (the lowest), "layer2" and so on:
 ///     y_1 = layer1(x),   y_l = layer_l(dropout(y_{l-1}))
-/// and with residual connections (Wu et al., 2016, equation 6), which go around the dropout,
-///     y_l = layer_l(dropout(y_{l-1})) + y_{l-1}   for l > 1
-/// so that sizes always agree: x is read by the first layer alone. There is no dropout between the
-/// steps of a layer, as in Zaremba et al. (2014), nor on x or on the highest layer's output: use a
-/// Dropout outside for these two. The state is that of every layer, the lowest first; with residual
-/// connections the output is not the highest layer's h alone.
+/// There is no dropout between the steps of a layer, as in Zaremba et al. (2014), nor on x or on the
+/// highest layer's output: use a Dropout outside for these two. The state is that of every layer,
+/// the lowest first.
 template <RecurrentLayer Layer>
 class Stacked {
  public:
@@ -231,7 +226,7 @@ class Stacked {
   /// `layer_options` are those of every layer. Throws unless layers >= 1 and 0 <= dropout < 1.
   Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
           const typename Layer::Options& layer_options = {})
-      : dropout_(options.dropout), options_(options) {
+      : dropout_(options.dropout) {
     if (options.layers < 1)
       fail("Stacked", "layers = " + std::to_string(options.layers) + " is not in [1, inf)");
     for (Index l = 1; l <= options.layers; ++l) {
@@ -253,14 +248,11 @@ class Stacked {
   Var input(const Var& x) const { return layers_.front().input(x); }
 
   /// One step of all layers from the lowest one's share of the input, xw (B, gates · H): what a
-  /// decoder does. `states` is the `last` of the step before; empty: all zero. The lowest layer's new
-  /// state is transition(state) before it goes on upward, for a decoder with a second cell there.
-  /// Throws when there are states, but not one for each layer.
-  template <class Transition = std::identity>
-  Output step(const Var& xw, const State& states, Transition transition = {}) const {
+  /// decoder does. `states` is the `last` of the step before; empty: all zero. Throws when there are
+  /// states, but not one for each layer.
+  Output step(const Var& xw, const State& states) const {
     return climb(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
-      const typename Layer::State next = l == 0 ? transition(layers_[l].step(in, state))
-                                                : layers_[l].step(layers_[l].input(in), state);
+      const auto next = layers_[l].step(l == 0 ? in : layers_[l].input(in), state);
       return RecurrentOutput<>{next.h, next};
     });
   }
@@ -280,17 +272,16 @@ class Stacked {
                           std::to_string(layers_.size()) + " layers");
     Output y;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const Var in = l == 0 ? x : dropout_(y.h);
-      const auto output = run(l, in, states.empty() ? typename Layer::State{} : states[l]);
-      y.h = options_.residual && l > 0 ? output.h + y.h : output.h;
-      y.last.push_back(output.last);
+      const auto [h, last] =
+          run(l, l == 0 ? x : dropout_(y.h), states.empty() ? typename Layer::State{} : states[l]);
+      y.h = h;
+      y.last.push_back(last);
     }
     return y;
   }
 
   std::vector<Layer> layers_;
   Dropout dropout_;
-  StackedOptions options_;
 };
 
 }  // namespace attune::nn

@@ -81,7 +81,7 @@ Stack::Output by_hand(nn::Cell cell, const nn::StackedOptions& o, const Var& x,
                                  {.mask = options.mask,
                                   .initial = options.initial[static_cast<std::size_t>(l - 1)],
                                   .direction = options.direction});
-    y.h = o.residual && l > 1 ? h + y.h : h;
+    y.h = h;
     y.last.push_back(last);
   }
   return y;
@@ -90,13 +90,10 @@ Stack::Output by_hand(nn::Cell cell, const nn::StackedOptions& o, const Var& x,
 TEST_CASE("Stacked: is its layers composed by hand, to the bit; dropout is in training only") {
   const Tensor x = randn({kSteps, kBatch, kHidden}, DType::f64, 4);
   for (const nn::Cell cell : kCells) {
-    for (const nn::StackedOptions& o :
-         {nn::StackedOptions{.layers = 1, .residual = true},
-          {.layers = 3},
-          {.layers = 3, .residual = true},  // x is as wide as the states, and yet not added
-          {.dropout = 0.5},
-          {.dropout = 0.5, .residual = true},
-          {.layers = 3, .dropout = 0.5}}) {
+    for (const nn::StackedOptions& o : {nn::StackedOptions{.layers = 1},
+                                        {.layers = 3},
+                                        {.dropout = 0.5},
+                                        {.layers = 3, .dropout = 0.5}}) {
       nn::Parameters params(3, DType::f64);
       const Stack stacked(params, kHidden, kHidden, o, {.cell = cell});
       nn::RunOptions<Stack::State> options{.mask = test::ragged_mask(kSteps, kLengths)};
@@ -125,22 +122,6 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit; dropout is in tr
       }
     }
   }
-}
-
-TEST_CASE("Stacked: the lowest layer's state goes through a transition on its way up") {
-  nn::Parameters params(3, DType::f64), plain(3, DType::f64);
-  const nn::Stacked<nn::Lstm> stacked(params, 4, 6);
-  const nn::Lstm first(plain / "layer1", 4, 6), second(plain / "layer2", 6, 6);
-  const Tensor x = randn({3, 4}, DType::f64, 4);
-  const auto transition = [](const nn::RecurrentState& state) {
-    return nn::RecurrentState{.h = state.h * 2.0, .c = state.c + 1.0};
-  };
-  const auto [h, last] = stacked.step(stacked.input(x), {}, transition);
-  const nn::RecurrentState below = transition(first.step(first.input(x), {}));
-  CHECK(identical(h.value(), second.step(second.input(below.h), {}).h.value()));
-  CHECK(identical(last[0].h.value(), below.h.value()));
-  CHECK(identical(last[0].c.value(), below.c.value()));
-  CHECK(identical(last[1].h.value(), h.value()));
 }
 
 TEST_CASE("Stacked: parameters are named by layer, the lowest first, and start each differently") {

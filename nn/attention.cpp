@@ -6,58 +6,9 @@
 
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/axis.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::nn {
-
-LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
-                                       const ScoreOptions& o)
-    : Score(scope),
-      radius_(o.radius),
-      W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
-      U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
-      b_a_(scope.add("b_a", {o.attention}, init::zeros())),
-      v_a_(detail::add_v(scope, o.attention)) {
-  if (o.filters < 1 || radius_ < 0) {
-    fail("LocationAwareScore",
-         fmt::format("{} filters of radius {}: at least 1 and 0 are expected", o.filters, radius_));
-  }
-  F_ = scope.add("F", {2 * radius_ + 1, o.filters}, init::glorot());
-  U_f_ = scope.add("U_f", {o.filters, o.attention}, init::glorot());
-}
-
-Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
-  const Var &alpha = query.past.weights, q = matmul(query.state, W_a_);
-  if (!alpha.defined()) return additive_scores(q, keys.k, v_a_);
-  const Var windows = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
-                             {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
-  Var f = matmul(windows, F_);  // (S, B, K)
-  if (keys.positions.defined()) f = window(f, keys.positions);
-  return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
-}
-
-Var LocationScore::keys(const Var& memory) const {
-  if (memory.dim(0) > W_a_.dim(1)) {
-    fail("LocationScore", fmt::format("the source has {} positions, but W_a {} has columns for {}",
-                                      memory.dim(0), to_string(W_a_.shape()), W_a_.dim(1)));
-  }
-  return {};
-}
-
-MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
-    : Score(scope),
-      heads_(o.heads),
-      scale_(std::sqrt(static_cast<double>(o.attention) / static_cast<double>(o.heads))) {
-  if (heads_ < 1 || o.attention % heads_ != 0 || memory % heads_ != 0) {
-    fail("MultiHeadScore",
-         fmt::format("{} heads do not divide an attention of {} and a memory of {}", heads_,
-                     o.attention, memory));
-  }
-  W_q_ = scope.add("W_q", {query, o.attention}, init::glorot());
-  W_k_ = scope.add("W_k", {memory, o.attention}, init::glorot());
-  W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
-}
-
 namespace {
 
 template <class AnyScore>
@@ -78,33 +29,6 @@ constexpr auto kinds = std::to_array<ScoreKind>({
     {"location_aware", false, make<LocationAwareScore>},
 });
 
-}  // namespace
-
-std::span<const ScoreKind> score_kinds() { return kinds; }
-
-const ScoreKind& score_kind(std::string_view name) {
-  std::string all;
-  for (const ScoreKind& kind : kinds) {
-    if (name == kind.name) return kind;
-    all += all.empty() ? kind.name : fmt::format(", {}", kind.name);
-  }
-  fail("score", fmt::format("{} is not one of {}", in_quotes(name), all));
-}
-
-std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
-                                        const ScoreOptions& o) {
-  const ScoreKind& kind = score_kind(o.kind);
-  if (kind.direct && query != memory)
-    fail("score", fmt::format("{} needs a state and annotations of the same size, not {} and {}: "
-                              "use general or another score with weights",
-                              kind.name, query, memory));
-  auto score = kind.make(scope, query, memory, o);
-  if (o.coverage == Coverage::none || score->uses_coverage()) return score;
-  return std::make_shared<CoveredScore>(scope, std::move(score), query);
-}
-
-namespace {
-
 /// (S, B), checked against the coverage's shape.
 Var seen_beside(const Var& weights, const Var& coverage) {
   const Var seen = mean_of_heads(weights);
@@ -113,31 +37,6 @@ Var seen_beside(const Var& weights, const Var& coverage) {
   if (coverage.defined()) check("coverage", coverage.shape(), "S B");
   return seen;
 }
-
-}  // namespace
-
-Var add_coverage(const Var& coverage, const Var& weights) {
-  const Var seen = seen_beside(weights, coverage);
-  return coverage.defined() ? coverage + seen : seen;
-}
-
-Var coverage_loss(const Var& weights, const Var& coverage) {
-  const Var now = seen_beside(weights, coverage);
-  if (!coverage.defined()) return zeros({now.dim(1)}, now.dtype());
-  return sum(minimum(now, coverage), {0});
-}
-
-Memory select(const Memory& memory, const Tensor& rows) {
-  const Tensor columns = gather(memory.columns, rows);
-  if (columns.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
-  return {.h = select_columns(memory.h, rows),
-          .keys = {.k = select_columns(memory.keys.k, rows),
-                   .mask = Mask::unchecked(gather(memory.keys.mask, rows, 1))},
-          .lengths = gather(memory.lengths, rows),
-          .columns = columns};
-}
-
-namespace {
 
 /// The positions within D = `half_width` of each sentence's centre: (W, B) i32, -1 where there is no
 /// such position, with W = min(2D + 1, S) at most. centre (B), lengths (B), of sources of S steps.
@@ -172,12 +71,104 @@ Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
 
 }  // namespace
 
+LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
+                                       const ScoreOptions& o)
+    : Score(scope),
+      radius_(o.radius),
+      W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
+      U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
+      b_a_(scope.add("b_a", {o.attention}, init::zeros())),
+      v_a_(detail::add_v(scope, o.attention)) {
+  if (o.filters < 1 || radius_ < 0) {
+    fail("LocationAwareScore", "{} filters of radius {}: at least 1 and 0 are expected", o.filters,
+         radius_);
+  }
+  F_ = scope.add("F", {2 * radius_ + 1, o.filters}, init::glorot());
+  U_f_ = scope.add("U_f", {o.filters, o.attention}, init::glorot());
+}
+
+Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
+  const Var &alpha = query.past.weights, q = matmul(query.state, W_a_);
+  if (!alpha.defined()) return additive_scores(q, keys.k, v_a_);
+  const Var windows = unfold(reshape(alpha, {alpha.dim(0), alpha.dim(1), 1}),
+                             {.width = 2 * radius_ + 1, .before = radius_, .after = radius_});
+  Var f = matmul(windows, F_);  // (S, B, K)
+  if (keys.positions.defined()) f = window(f, keys.positions);
+  return additive_scores(q, add_matmul(keys.k, f, U_f_), v_a_);
+}
+
+Var LocationScore::keys(const Var& memory) const {
+  if (memory.dim(0) > W_a_.dim(1)) {
+    fail("LocationScore", "the source has {} positions, but W_a {} has columns for {}",
+         memory.dim(0), W_a_.shape(), W_a_.dim(1));
+  }
+  return {};
+}
+
+MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
+    : Score(scope),
+      heads_(o.heads),
+      scale_(std::sqrt(static_cast<double>(o.attention) / static_cast<double>(o.heads))) {
+  if (heads_ < 1 || o.attention % heads_ != 0 || memory % heads_ != 0) {
+    fail("MultiHeadScore", "{} heads do not divide an attention of {} and a memory of {}", heads_,
+         o.attention, memory);
+  }
+  W_q_ = scope.add("W_q", {query, o.attention}, init::glorot());
+  W_k_ = scope.add("W_k", {memory, o.attention}, init::glorot());
+  W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
+}
+
+std::span<const ScoreKind> score_kinds() { return kinds; }
+
+const ScoreKind& score_kind(std::string_view name) {
+  std::string all;
+  for (const ScoreKind& kind : kinds) {
+    if (name == kind.name) return kind;
+    all += all.empty() ? kind.name : fmt::format(", {}", kind.name);
+  }
+  fail("score", "{} is not one of {}", in_quotes(name), all);
+}
+
+std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
+                                        const ScoreOptions& o) {
+  const ScoreKind& kind = score_kind(o.kind);
+  if (kind.direct && query != memory)
+    fail("score",
+         "{} needs a state and annotations of the same size, not {} and {}: "
+         "use general or another score with weights",
+         kind.name, query, memory);
+  auto score = kind.make(scope, query, memory, o);
+  if (o.coverage == Coverage::none || score->uses_coverage()) return score;
+  return std::make_shared<CoveredScore>(scope, std::move(score), query);
+}
+
+Var add_coverage(const Var& coverage, const Var& weights) {
+  const Var seen = seen_beside(weights, coverage);
+  return coverage.defined() ? coverage + seen : seen;
+}
+
+Var coverage_loss(const Var& weights, const Var& coverage) {
+  const Var now = seen_beside(weights, coverage);
+  if (!coverage.defined()) return zeros({now.dim(1)}, now.dtype());
+  return sum(minimum(now, coverage), {0});
+}
+
+Memory select(const Memory& memory, const Tensor& rows) {
+  const Tensor columns = gather(memory.columns, rows);
+  if (columns.to_vector<std::int32_t>() == memory.columns.to_vector<std::int32_t>()) return memory;
+  return {.h = select_columns(memory.h, rows),
+          .keys = {.k = select_columns(memory.keys.k, rows),
+                   .mask = Mask::unchecked(gather(memory.keys.mask, rows, 1))},
+          .lengths = gather(memory.lengths, rows),
+          .columns = columns};
+}
+
 Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
                      const AttentionOptions& options)
     : score_(std::move(score)), options_(options) {
   if (!score_) fail("Attention", "there is no score");
   if (options.half_width < 1) {
-    fail("Attention", fmt::format("half_width = {} is less than 1", options.half_width));
+    fail("Attention", "half_width = {} is less than 1", options.half_width);
   }
   if (options.window != Window::local_predictive) return;
   W_p_ = scope.add("W_p", {query, query}, init::glorot());

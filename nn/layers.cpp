@@ -2,20 +2,33 @@
 #include <cstdio>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <attune/autograd/record.hpp>
 #include <attune/nn/layers.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
-
 namespace {
+
 thread_local constinit Random* training_random = nullptr;
 
 /// Elements of a mask that one thread draws.
 constexpr Index elements_of_tile = 16 * 1024;
+
+/// Windows over the steps; padding counts as zeros.
+Var windows(const Sequence& sequence, const UnfoldOptions& options) {
+  const auto& [x, mask] = sequence;
+  if (!mask.defined()) return unfold(x, options);
+  const Mask steps = Mask::unchecked(mask.reshape({mask.dim(0), mask.dim(1), 1}));
+  return unfold(where(steps, x, scalar(0, x.dtype())), options);
+}
+
+void check_sequence(const char* operation, const Sequence& sequence) {
+  ShapeCheck check(operation);
+  check("x", sequence.x.shape(), "T B D");
+  if (sequence.mask.defined()) check("mask", sequence.mask.shape(), "T B");
+}
+
 }  // namespace
 
 Training::Training(Random& random) : Restored(training_random, &random) {}
@@ -37,7 +50,7 @@ Var outside_of_training(const Var& x, const char* what) {
 }
 
 Dropout::Dropout(double rate) : rate_(rate) {
-  if (!(rate >= 0 && rate < 1)) fail("dropout", fmt::format("the rate {} is not in [0, 1)", rate));
+  if (!(rate >= 0 && rate < 1)) fail("dropout", "the rate {} is not in [0, 1)", rate);
 }
 
 Var Dropout::operator()(const Var& x) const {
@@ -59,28 +72,10 @@ Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Ini
     : path_(scope.path()) {
   if (vocabulary < 1) {
     const detail::InLayer layer(path_);
-    fail("Embedding", fmt::format("vocabulary = {} is less than 1", vocabulary));
+    fail("Embedding", "vocabulary = {} is less than 1", vocabulary);
   }
   E_ = scope.add("E", {vocabulary, size}, init);
 }
-
-namespace {
-
-/// Windows over the steps; padding counts as zeros.
-Var windows(const Sequence& sequence, const UnfoldOptions& options) {
-  const auto& [x, mask] = sequence;
-  if (!mask.defined()) return unfold(x, options);
-  const Mask steps = Mask::unchecked(mask.reshape({mask.dim(0), mask.dim(1), 1}));
-  return unfold(where(steps, x, scalar(0, x.dtype())), options);
-}
-
-void check_sequence(const char* operation, const Sequence& sequence) {
-  ShapeCheck check(operation);
-  check("x", sequence.x.shape(), "T B D");
-  if (sequence.mask.defined()) check("mask", sequence.mask.shape(), "T B");
-}
-
-}  // namespace
 
 Conv1d::Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& o)
     : windows_{.width = o.width, .stride = o.stride, .before = o.padding, .after = o.padding},
@@ -96,9 +91,8 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
   for (Index& length : lengths) {
     const Index steps = std::exchange(length, windows_of(length, windows_));
     if (length > 0) continue;
-    fail("Conv1d",
-         fmt::format("a sequence of {} steps with a padding of {} is shorter than a window of {}",
-                     steps, windows_.before, windows_.width));
+    fail("Conv1d", "a sequence of {} steps with a padding of {} is shorter than a window of {}",
+         steps, windows_.before, windows_.width);
   }
   const Var y = linear_(windows(sequence, windows_));
   if (!mask.defined()) return {y, mask};
@@ -109,7 +103,7 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
 
 Sequence join_steps(const Sequence& sequence, Index n) {
   check_sequence("join_steps", sequence);
-  if (n < 1) fail("join_steps", fmt::format("n = {} is less than 1", n));
+  if (n < 1) fail("join_steps", "n = {} is less than 1", n);
   const Mask& mask = sequence.mask;
   const UnfoldOptions joined{.width = n, .stride = n, .after = n - 1};
   if (!mask.defined()) return {windows(sequence, joined), mask};

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/nn/parameters.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::nn {
 namespace init {
@@ -23,7 +23,7 @@ Index block_columns(const char* what, const Tensor& x, Index blocks) {
   if (x.rank() != 2 || blocks < 1 || x.dim(1) % blocks != 0) {
     const std::string blocks_in_it =
         blocks == 1 ? "" : fmt::format(" of {} blocks side by side", blocks);
-    fail(what, fmt::format("a matrix{} was expected: {}", blocks_in_it, to_string(x.shape())));
+    fail(what, "a matrix{} was expected: {}", blocks_in_it, x.shape());
   }
   return x.dim(1) / blocks;
 }
@@ -115,8 +115,8 @@ Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
 }
 
 Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
-  if (contains(path)) fail("Parameters", fmt::format("'{}' exists already", path));
-  if (!init) fail("Parameters", fmt::format("'{}' has no initial values", path));
+  if (contains(path)) fail("Parameters", "'{}' exists already", path);
+  if (!init) fail("Parameters", "'{}' has no initial values", path);
   const Var parameter = variable(initial_values(path, shape, init));
   index_.emplace(path, parameters_.size());
   parameters_.push_back({path, parameter});
@@ -132,7 +132,7 @@ std::vector<NamedVariable> Parameters::where(
 
 const Var& Parameters::operator[](std::string_view path) const {
   const auto at = index_.find(std::string(path));
-  if (at == index_.end()) fail("Parameters", fmt::format("there is no '{}'", path));
+  if (at == index_.end()) fail("Parameters", "there is no '{}'", path);
   return parameters_[at->second].variable;
 }
 
@@ -145,8 +145,7 @@ T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
   T value{};
   const auto [read, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || read != end || !(value >= low && value <= high)) {
-    fail("checkpoint",
-         fmt::format("'{}' is {}, not a number from {} to {}", name, in_quotes(text), low, high));
+    fail("checkpoint", "'{}' is {}, not a number from {} to {}", name, in_quotes(text), low, high);
   }
   return value;
 }
@@ -156,11 +155,10 @@ T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
 const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
                           DType dtype) {
   const Tensor* from = file.find(name);
-  if (!from) fail("checkpoint", fmt::format("there is no '{}' {} in it", name, to_string(shape)));
+  if (!from) fail("checkpoint", "there is no '{}' {} in it", name, shape);
   if (from->shape() != shape || from->dtype() != dtype) {
-    fail("checkpoint",
-         fmt::format("'{}' is {} {}, but {} {} was expected", name, name_of(from->dtype()),
-                     to_string(from->shape()), name_of(dtype), to_string(shape)));
+    fail("checkpoint", "'{}' is {} {}, but {} {} was expected", name, name_of(from->dtype()),
+         from->shape(), name_of(dtype), shape);
   }
   return *from;
 }
@@ -204,7 +202,7 @@ void load_tensors(const Safetensors& file, const NamedTensors& tensors) {
 
 const std::string& load_text(const Metadata& metadata, const std::string& name) {
   const auto entry = metadata.find(name);
-  if (entry == metadata.end()) fail("checkpoint", fmt::format("there is no '{}' in it", name));
+  if (entry == metadata.end()) fail("checkpoint", "there is no '{}' in it", name);
   return entry->second;
 }
 

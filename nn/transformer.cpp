@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/nn/transformer.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/fused_attention.hpp>
 
 namespace attune::nn {
@@ -60,8 +58,7 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
       output_(scope / "output", size, size),
       path_(scope.path()) {
   if (options.heads < 1 || size % options.heads != 0) {
-    fail("MultiHeadAttention",
-         fmt::format("{} heads do not divide a size of {}", options.heads, size));
+    fail("MultiHeadAttention", "{} heads do not divide a size of {}", options.heads, size);
   }
   Dropout check(options.dropout);
 }
@@ -106,8 +103,7 @@ Var Positions::operator()(const Var& x, Index begin) const {
   check("x", x.shape(), "T B D")("table", table_.shape(), "L D");
   const Index end = begin + check['T'], longest = check['L'], size = check['D'];
   if (end > longest && learnt_) {
-    fail("Positions",
-         fmt::format("{} has vectors of {} places, but there are {}", path_, longest, end));
+    fail("Positions", "{} has vectors of {} places, but there are {}", path_, longest, end);
   }
   const Var places =
       end > longest ? Var(sinusoids(begin, end, size).to(x.dtype())) : slice(table_, 0, begin, end);

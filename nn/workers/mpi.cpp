@@ -2,15 +2,13 @@
 #include <climits>
 #include <cstdlib>
 
-#include <fmt/format.h>
-
 // Without the C++ bindings, which are another library.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include <attune/nn/workers/messages.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::nn::detail {
 namespace {
@@ -20,7 +18,7 @@ void check(int status, const char* what) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(status, text.data(), &length);
-  fail("workers", fmt::format("{}: {}", what, std::string_view(text.data(), length)));
+  fail("workers", "{}: {}", what, std::string_view(text.data(), length));
 }
 
 /// The number of processes that a launcher of Open MPI, MPICH or Slurm has started, or 1 if it does
@@ -54,26 +52,21 @@ class MpiMessages : public Messages {
   void abort() override { MPI_Abort(MPI_COMM_WORLD, 1); }
 
   Pending send(int to, int tag, std::span<const std::byte> bytes) override {
-    MPI_Request request;
-    check(MPI_Isend(bytes.data(), length(bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD, &request),
-          "MPI_Isend");
-    return pending(request);
+    return start(MPI_Isend, "MPI_Isend", bytes, to, tag);
   }
   Pending receive(int from, int tag, std::span<std::byte> bytes) override {
-    MPI_Request request;
-    check(MPI_Irecv(bytes.data(), length(bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD, &request),
-          "MPI_Irecv");
-    return pending(request);
+    return start(MPI_Irecv, "MPI_Irecv", bytes, from, tag);
   }
 
  private:
-  static int length(std::span<const std::byte> bytes) {
+  template <class Call, class Byte>
+  static Pending start(Call* call, const char* name, std::span<Byte> bytes, int peer, int tag) {
     if (bytes.size() > INT_MAX)
-      fail("workers", fmt::format("a message of {} bytes, which MPI cannot send", bytes.size()));
-    return static_cast<int>(bytes.size());
-  }
-
-  static Pending pending(MPI_Request request) {
+      fail("workers", "a message of {} bytes, which MPI cannot send", bytes.size());
+    MPI_Request request;
+    check(call(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, MPI_COMM_WORLD,
+               &request),
+          name);
     return [request]() mutable {
       int done = 0;
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -97,9 +90,10 @@ std::unique_ptr<Messages> Messages::join() {
   if (messages->count() > 1) return messages;
   messages->leave();
   if (expected > 1) {
-    fail("workers", fmt::format("{} processes were started, but MPI joins none of them: was it "
-                                "another MPI's launcher than the one attune was built with?",
-                                expected));
+    fail("workers",
+         "{} processes were started, but MPI joins none of them: was it "
+         "another MPI's launcher than the one attune was built with?",
+         expected);
   }
   return nullptr;
 }

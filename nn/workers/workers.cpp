@@ -8,8 +8,8 @@
 
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
@@ -192,8 +192,8 @@ Workers::Sum Workers::backward(const Parameters& parameters, std::span<const dou
                                const std::function<Var(Index shard)>& loss) {
   const Index shards = std::ssize(shares);
   if (shards < count_) {
-    fail("workers", fmt::format("{} workers cannot share a batch of {} shard{}", count_, shards,
-                                shards == 1 ? "" : "s"));
+    fail("workers", "{} workers cannot share a batch of {} shard{}", count_, shards,
+         shards == 1 ? "" : "s");
   }
   if (shards == 1) {
     const Var one = loss(0);

@@ -299,11 +299,9 @@ class Beam : public Decoding {
     });
   }
 
-  /// log P / lp
+  /// log P / |Y|ᵅ
   double normalized(double log_probability, Index length) const {
-    const auto n = static_cast<double>(length);
-    const bool shifted = options_.length_normalization == LengthNormalization::shifted;
-    return log_probability / std::pow(shifted ? (5 + n) / 6 : n, options_.length_penalty);
+    return log_probability / std::pow(static_cast<double>(length), options_.length_penalty);
   }
 
   SearchOptions options_;

@@ -47,22 +47,16 @@ std::vector<std::string> replace_unknown(const Hypothesis& hypothesis,
 
 // ---- Search
 
-/// The divisor lp(Y) of the log-probability of |Y| words, `</s>` included:
-///  * length: |Y|ᵅ
-///  * shifted: ((5 + |Y|) / 6)ᵅ  (Wu et al., 2016, equation 14)
-enum class LengthNormalization { length, shifted };
-
 /// Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14, with p_ij the attention
 /// weight of source word i at target word j, or at `</s>`:
-///     s = log P(Y|X) / lp(Y) + β Σ_i log(min(Σ_j p_ij, 1))
-/// α (`length_penalty`; in the paper 0.6 to 0.7 with |Y|ᵅ, 0.2 with the shifted form) offsets the
-/// cost of each word; β penalises source words without attention. Σ_j p_ij is at least 10⁻¹⁰.
+///     s = log P(Y|X) / |Y|ᵅ + β Σ_i log(min(Σ_j p_ij, 1))
+/// with |Y| words, `</s>` included. α (`length_penalty`; in the paper 0.6 to 0.7 with |Y|ᵅ) offsets
+/// the cost of each word; β penalises source words without attention. Σ_j p_ij is at least 10⁻¹⁰.
 struct SearchOptions {
-  Index beam = 1;              // K; 1 is greedy search
-  Index max_length = 100;      // most words; one more step may then write `</s>`
-  bool within_source = false;  // no more words than the source has places
-  double length_penalty = 0;   // α
-  LengthNormalization length_normalization = LengthNormalization::length;
+  Index beam = 1;               // K; 1 is greedy search
+  Index max_length = 100;       // most words; one more step may then write `</s>`
+  bool within_source = false;   // no more words than the source has places
+  double length_penalty = 0;    // α
   double coverage_penalty = 0;  // β
   Index best = 1;               // how many of the K it returns
   /// `<s>` and `</s>`. Without an end word (-1), as language models of characters may have none,
@@ -131,7 +125,7 @@ std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& so
 /// to finished hypotheses, which keep their place among the K. The search of a sentence ends when K
 /// are finished, or when no running hypothesis can reach the `best` any more: log-probabilities
 /// only fall and the coverage term is at most 0, so a score is at most log P so far, divided by the
-/// largest lp within reach. With α = 0 the search ends early, with α = 1 seldom before
+/// largest |Y|ᵅ within reach. With α = 0 the search ends early, with α = 1 seldom before
 /// `max_length`.
 ///
 /// Throws on a source without words, on scores that are NaN, and on β > 0 without attention.

@@ -14,7 +14,6 @@
 namespace {
 
 using namespace attune;
-using models::LengthNormalization;
 using models::SearchOptions;
 using models::Translation;
 using models::detail::NextScores;
@@ -92,15 +91,13 @@ struct Enumerated {
 /// Wu et al. (2016), equation 14, for what the table decoder writes of a source of 3 words.
 double score_of(const Words& words, double log_probability, const SearchOptions& o) {
   const double length = static_cast<double>(words.size()) + 1;
-  const bool shifted = o.length_normalization == LengthNormalization::shifted;
   double log_coverage = 0;
   for (Index i = 0; i < 3; ++i) {
     double covered = TableDecoder::weight(i, 3, text::Vocabulary::begin);
     for (std::int32_t word : words) covered += TableDecoder::weight(i, 3, word);
     log_coverage += std::log(std::min(covered, 1.0));
   }
-  return log_probability / std::pow(shifted ? (5 + length) / 6 : length, o.length_penalty) +
-         o.coverage_penalty * log_coverage;
+  return log_probability / std::pow(length, o.length_penalty) + o.coverage_penalty * log_coverage;
 }
 
 /// Every complete sentence of up to `max_length` words.
@@ -122,14 +119,9 @@ void enumerate(const TableDecoder::Table& table, const SearchOptions& options, c
 /// Every form of scores.
 std::vector<SearchOptions> scorings() {
   std::vector<SearchOptions> all;
-  for (const auto form : {LengthNormalization::length, LengthNormalization::shifted}) {
-    for (const double alpha : {-0.5, 0.0, 0.7, 2.0}) {
-      for (const double beta : {0.0, 0.2, 3.0}) {
-        all.push_back(
-            {.length_penalty = alpha, .length_normalization = form, .coverage_penalty = beta});
-      }
-    }
-  }
+  for (const double alpha : {-0.5, 0.0, 0.7, 2.0})
+    for (const double beta : {0.0, 0.2, 3.0})
+      all.push_back({.length_penalty = alpha, .coverage_penalty = beta});
   return all;
 }
 
@@ -193,11 +185,6 @@ TEST_CASE("search: a sentence ends when nothing that goes on can still win") {
   // To log(0.3) / 2^0.3 = -0.98 < log(0.5) only; of a hundred words to log(0.3) / 101^0.3 = -0.30.
   CHECK(steps({.beam = 3, .max_length = 1, .length_penalty = 0.3}) == 1);
   CHECK(steps({.beam = 3, .max_length = 100, .length_penalty = 0.3}) == 2);
-  // log(0.3) / (7 / 6)
-  CHECK(steps({.beam = 3,
-               .max_length = 1,
-               .length_penalty = 1,
-               .length_normalization = LengthNormalization::shifted}) == 1);
 }
 
 TEST_CASE("search: a source word without any weight costs no more than 10^-10 would") {

@@ -124,7 +124,7 @@ WordEncoderOptions encoder_options(const SutskeverOptions& o) {
 
 // ---- Parts
 
-void WordVectors::require_one_vocabulary(Index source, Index target) {
+void require_one_vocabulary(Index source, Index target) {
   if (source != target)
     fail("tied", fmt::format("one table for all takes one vocabulary, not {} and {} words", source,
                              target));

@@ -46,6 +46,9 @@ inline nn::Init word_vectors_init(nn::Cell cell) {
   return nn::init::normal(cell == nn::Cell::lstm ? 1 : 0.1);
 }
 
+/// Throws where Tied::all meets two vocabularies.
+void require_one_vocabulary(Index source, Index target);
+
 /// An embedding and its dropout: ids (...) -> (..., E)
 class WordVectors {
  public:
@@ -73,7 +76,6 @@ class WordVectors {
 
  private:
   WordVectors(nn::Embedding table, double dropout) : table_(std::move(table)), dropout_(dropout) {}
-  static void require_one_vocabulary(Index source, Index target);
 
   nn::Embedding table_;
   nn::Dropout dropout_;

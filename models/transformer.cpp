@@ -62,10 +62,7 @@ TransformerWords::TransformerWords(const nn::Scope& scope, const char* name, Ind
                    : nn::Embedding(scope / name, vocabulary, o.layer.size, vectors_init(o))),
       places_(scope / name / "positions", o.layer.size, nn::PositionKind::sinusoidal, 512),
       dropout_(o.layer.dropout) {
-  if (const Index rows = table_.table().dim(0); rows != vocabulary) {
-    fail("Transformer", fmt::format("one table for all takes one vocabulary, not {} and {} words",
-                                    vocabulary, rows));
-  }
+  require_one_vocabulary(vocabulary, table_.table().dim(0));
 }
 
 Var TransformerWords::vectors(const Tensor& ids) const {

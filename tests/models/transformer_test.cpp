@@ -330,7 +330,7 @@ TEST_CASE("Transformer: options and sources that do not fit are errors") {
   CHECK(made([](auto& o) { o.decoder_layers = 0; }) ==
         "decoder-layers: '0' is not a whole number from 1 to 64");
   CHECK(made([](auto& o) { o.tied = Tied::all, o.source_vocabulary = 10; }) ==
-        "Transformer: one table for all takes one vocabulary, not 10 and 9 words");
+        "tied: one table for all takes one vocabulary, not 10 and 9 words");
   CHECK(made([](auto& o) { o.layer.dropout = 1; }) ==
         "dropout: '1' is not a number from 0 to 0.99");
 

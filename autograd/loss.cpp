@@ -128,6 +128,7 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
 
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask, const CrossEntropyOptions& options) {
+  if (!affine.W.defined()) return cross_entropy(x, targets, mask, options);
   check_affine(x, affine, targets, mask);
   const Tensor all = x.value().reshape({-1, x.dim(-1)}),
                words = flat_mask("affine_cross_entropy", mask, x), places = places_of_used(words);

@@ -23,7 +23,7 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask =
 /// of a large vocabulary would fill more memory than the model: here they are made for some rows at
 /// a time, turned at once into their gradient in place, and that into its share of the gradients of
 /// x, W and b. To skip that work for a frozen W, pass it as a constant: detach(W). Rows with mask 0
-/// are left out.
+/// are left out. Without W the logits are x.
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask = {}, const CrossEntropyOptions& options = {});
 

@@ -235,6 +235,7 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
 }
 
 AffineLogits::operator Var() const {
+  if (!affine.W.defined()) return x;
   return add_matmul(affine.b, x, affine.W, {.b = affine.transposed});
 }
 

@@ -69,10 +69,10 @@ struct Affine {
 };
 
 /// The logits x W + b, not computed yet. A loss may give x and the map to affine_cross_entropy,
-/// which never stores all logits; the conversion to Var computes them all.
+/// which never stores all logits; the conversion to Var computes them all. Without W they are x.
 struct AffineLogits {
   Var x;
-  Affine affine;
+  Affine affine = {};
 
   operator Var() const;
 };

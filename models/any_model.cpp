@@ -99,36 +99,41 @@ Index longest_source(const AnyModelOptions& options) {
 }
 
 AnyModel::AnyModel(const nn::Scope& scope, const AnyModelOptions& options,
-                   const Vocabularies& sizes)
-    : options_(options) {
+                   const Vocabularies& sizes) {
   const Kind& kind = kind_of(options.name);
   if (options.own.index() != kind.defaults.own.index())
     fail("AnyModel", fmt::format("the options are not those of the model {}", options.name));
   if (options.coverage_loss > 0 && !kind.attends)
     fail("AnyModel", "coverage is of attention, and this model has none");
+  AnyModelOptions sized = options;
   std::visit(
       [&](auto& own) {
         own.source_vocabulary = sizes.source, own.target_vocabulary = sizes.target;
       },
-      options_.own);
-  model_ = kind.make(scope, options_).model_;
+      sized.own);
+  *this = kind.make(scope, sized);
+  options_ = std::move(sized);
 }
 
 Var AnyModel::loss(const text::Batch& batch, const Guide& guide) const {
   const auto [name, own, label_smoothing, coverage] = options_;
   if (nn::Training::random())
-    return model_->loss(batch,
+    return models::loss(*this, batch,
                         {.label_smoothing = label_smoothing, .coverage = coverage, .guide = guide});
-  const Var loss = model_->loss(batch, {.guide = guide});
+  const Var loss = models::loss(*this, batch, {.guide = guide});
   const bool regularised = label_smoothing > 0 || coverage > 0;
   return regularised ? nn::outside_of_training(loss, "label smoothing or coverage loss") : loss;
 }
 
-Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options) {
-  return model.model_->loss(batch, options);
-}
-
 namespace {
+
+/// The mean over models and heads; undefined where no model has attention.
+Var mean_weights(const std::vector<Var>& weights) {
+  if (weights.empty()) return {};
+  std::vector<Var> of_models;
+  for (const Var& own : weights) of_models.push_back(nn::mean_of_heads(own));
+  return mean(stack(of_models), {0});
+}
 
 /// A WordModel that averages the models' probabilities of each word, and their weights.
 class Ensemble {
@@ -171,11 +176,26 @@ class Ensemble {
     std::vector<Var> weights;
     for (std::size_t n = 0; n < models_.size(); ++n) {
       AnyModel::Step step = models_[n].step(words.of[n], state[n]);
-      if (step.weights.defined()) weights.push_back(nn::mean_of_heads(step.weights));
+      if (step.weights.defined()) weights.push_back(std::move(step.weights));
       all.output.push_back(std::move(step.output));
       all.state.push_back(std::move(step.state));
     }
-    if (!weights.empty()) all.weights = mean(stack(weights), {0});
+    all.weights = mean_weights(weights);
+    return all;
+  }
+
+  AllSteps<Words, Output> unroll(const Encoded& encoded, const Tensor& previous,
+                                 bool weights) const {
+    AllSteps<Words, Output> all{.words = {}, .outputs = {{}}, .weights = {}};
+    std::vector<std::vector<Var>> of_step(weights ? previous.dim(0) : 0);
+    for (std::size_t n = 0; n < models_.size(); ++n) {
+      AnyModel::Steps own = models_[n].unroll(encoded.of[n], previous, weights);
+      all.words.of.push_back(std::move(own.words));
+      all.outputs.front().push_back(std::move(own.outputs.front()));
+      for (std::size_t t = 0; t < own.weights.size(); ++t) of_step[t].push_back(own.weights[t]);
+    }
+    for (const std::vector<Var>& step : of_step)
+      if (!step.empty()) all.weights.push_back(mean_weights(step));
     return all;
   }
 

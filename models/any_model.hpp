@@ -1,6 +1,9 @@
 // One type for all models, which programs make by name.
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,7 +67,8 @@ class OfModel {
  public:
   OfModel() = default;
   template <class T>
-  OfModel(std::shared_ptr<const T> value) : value_(std::move(value)), type_(&typeid(T)) {}
+  explicit OfModel(T value)
+      : value_(std::make_shared<const T>(std::move(value))), type_(&typeid(T)) {}
 
   /// Throws on another type.
   template <class T>
@@ -92,55 +96,35 @@ class AnyModel {
     Words operator[](Index step) const { return {all, step}; }
   };
   using State = OfModel;
-  using Output = OfModel;
+  using Output = OfModel;  // of one step, or of all of them
   using Step = DecoderStep<Output, State>;
+  using Steps = AllSteps<Words, Output>;
 
   /// Its parameters are those of the named model. Throws where options and name do not match, and
   /// as the model's constructor does.
   AnyModel(const nn::Scope& scope, const AnyModelOptions& options, const Vocabularies& sizes);
 
   template <WordModel M>
-  explicit AnyModel(M model) : model_(std::make_shared<const Of<M>>(std::move(model))) {}
+  explicit AnyModel(M model);
 
-  /// source (S, B) i32, mask (S, B)
-  Encoded encode(const Tensor& source, const Mask& mask) const {
-    return model_->encode(source, mask);
-  }
-  State start(const Encoded& encoded) const { return model_->start(encoded); }
-  Words read(const Tensor& previous) const { return model_->read(previous); }
-  Step step(const Words& words, const State& state) const { return model_->step(words, state); }
-  Var logits(const Words& words, const std::vector<Output>& outputs) const {
-    return model_->logits(words, outputs);
-  }
-  State select(const State& state, const Tensor& rows) const { return model_->select(state, rows); }
+  // The functions of a WordModel, by those of the model inside.
+  std::function<Encoded(const Tensor& source, const Mask& mask)> encode;  // (S, B) i32, (S, B)
+  std::function<State(const Encoded& encoded)> start;
+  std::function<Words(const Tensor& previous)> read;
+  std::function<Step(const Words& words, const State& state)> step;
+  std::function<Steps(const Encoded& encoded, const Tensor& previous, bool weights)> unroll;
+  std::function<AffineLogits(const Words& words, const std::vector<Output>& outputs)> logits;
+  std::function<State(const State& state, const Tensor& rows)> select;
 
   /// models::loss, in training with the label smoothing and the coverage loss of the options.
   Var loss(const text::Batch& batch, const Guide& guide = {}) const;
-  friend Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options);
 
   /// The options that it was made with; for a WordModel of your own the name is empty.
   const AnyModelOptions& options() const { return options_; }
 
  private:
-  struct Interface {
-    virtual ~Interface() = default;
-    virtual Encoded encode(const Tensor& source, const Mask& mask) const = 0;
-    virtual State start(const Encoded& encoded) const = 0;
-    virtual Words read(const Tensor& previous) const = 0;
-    virtual Step step(const Words& words, const State& state) const = 0;
-    virtual Var logits(const Words& words, const std::vector<Output>& outputs) const = 0;
-    virtual State select(const State& state, const Tensor& rows) const = 0;
-    virtual Var loss(const text::Batch& batch, const LossOptions& options) const = 0;
-  };
-  template <class M>
-  struct Of;
-
-  std::shared_ptr<const Interface> model_;
   AnyModelOptions options_ = {.name = ""};
 };
-
-/// models::loss of the model inside, which may fuse that model's output layer with the loss.
-Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& options = {});
 
 /// One model, or the ensemble of several, which averages their probabilities of each word and their
 /// attention weights, leaving out models without attention:
@@ -148,54 +132,41 @@ Var loss(const AnyModel& model, const text::Batch& batch, const LossOptions& opt
 /// Throws when there is none, and in use where the vocabularies differ in size.
 AnyModel ensemble_of(std::vector<AnyModel> models);
 
-/// One allocation for each step: output and state share it.
-template <class M>
-struct AnyModel::Of : Interface {
-  using Source = decltype(std::declval<const M&>().encode(Tensor(), Mask()));
-  using OwnWords = decltype(std::declval<const M&>().read(Tensor()));
+template <WordModel M>
+AnyModel::AnyModel(M made) {
+  const auto model = std::make_shared<const M>(std::move(made));
+  using OwnEncoded = decltype(model->encode(Tensor(), Mask()));
+  using OwnWords = decltype(model->read(Tensor()));
   using OwnState = typename M::State;
-  using OwnOutput = typename M::Output;
-  struct Both {
-    OwnOutput output;
-    OwnState state;
+  using OwnOutputs = std::vector<typename M::Output>;
+
+  encode = [model](const Tensor& source, const Mask& mask) {
+    return Encoded{mask, OfModel(model->encode(source, mask))};
   };
-
-  explicit Of(M made) : model(std::move(made)) {}
-
-  template <class T>
-  static OfModel value_of(T value) {
-    return std::make_shared<const T>(std::move(value));
-  }
-
-  Encoded encode(const Tensor& source, const Mask& mask) const override {
-    return {mask, value_of<Source>(model.encode(source, mask))};
-  }
-  State start(const Encoded& encoded) const override {
-    return value_of<OwnState>(model.start(encoded.value.as<Source>()));
-  }
-  Words read(const Tensor& previous) const override {
-    return {value_of<OwnWords>(model.read(previous))};
-  }
-  Step step(const Words& words, const State& state) const override {
-    auto step = model.step(words.all.as<OwnWords>()[words.t], state.as<OwnState>());
-    auto both = std::make_shared<const Both>(Both{std::move(step.output), std::move(step.state)});
-    return {std::shared_ptr<const OwnOutput>(both, &both->output), step.weights,
-            std::shared_ptr<const OwnState>(both, &both->state)};
-  }
-  Var logits(const Words& words, const std::vector<Output>& outputs) const override {
-    std::vector<OwnOutput> own;
-    own.reserve(outputs.size());
-    for (const Output& output : outputs) own.push_back(output.as<OwnOutput>());
-    return model.logits(words.all.as<OwnWords>(), own);
-  }
-  State select(const State& state, const Tensor& rows) const override {
-    return value_of<OwnState>(model.select(state.as<OwnState>(), rows));
-  }
-  Var loss(const text::Batch& batch, const LossOptions& options) const override {
-    return models::loss(model, batch, options);
-  }
-
-  M model;
-};
+  start = [model](const Encoded& encoded) {
+    return OfModel(OwnState(model->start(encoded.value.as<OwnEncoded>())));
+  };
+  read = [model](const Tensor& previous) { return Words{OfModel(model->read(previous))}; };
+  step = [model](const Words& words, const State& state) {
+    auto own = model->step(words.all.as<OwnWords>()[words.t], state.as<OwnState>());
+    OwnOutputs outputs;
+    outputs.push_back(std::move(own.output));
+    return Step{OfModel(std::move(outputs)), own.weights, OfModel(OwnState(std::move(own.state)))};
+  };
+  unroll = [model](const Encoded& encoded, const Tensor& previous, bool weights) {
+    auto own = models::unroll(*model, encoded.value.as<OwnEncoded>(), previous, weights);
+    return Steps{
+        {OfModel(std::move(own.words))}, {OfModel(std::move(own.outputs))}, std::move(own.weights)};
+  };
+  logits = [model](const Words& words, const std::vector<Output>& outputs) {
+    OwnOutputs own;
+    for (const Output& output : outputs)
+      std::ranges::copy(output.as<OwnOutputs>(), std::back_inserter(own));
+    return AffineLogits{model->logits(words.all.as<OwnWords>(), own)};
+  };
+  select = [model](const State& state, const Tensor& rows) {
+    return OfModel(OwnState(model->select(state.as<OwnState>(), rows)));
+  };
+}
 
 }  // namespace attune::models

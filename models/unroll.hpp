@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include <attune/autograd/loss.hpp>
@@ -22,7 +21,7 @@ using Unrolled = AllSteps<decltype(std::declval<const M&>().read(Tensor())), typ
 /// are needed.
 template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous,
-                   [[maybe_unused]] bool weights = true) {
+                   bool weights = true) {
   ShapeCheck("unroll")("the source's mask", encoded.mask.shape(), "S B")("previous",
                                                                          previous.shape(), "T B");
   if constexpr (requires { model.unroll(encoded, previous, weights); }) {
@@ -34,7 +33,7 @@ Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previou
     for (Index t = 0; t < previous.dim(0); ++t) {
       auto step = model.step(unrolled.words[t], state);
       unrolled.outputs.push_back(std::move(step.output));
-      if (step.weights.defined()) unrolled.weights.push_back(std::move(step.weights));
+      if (weights && step.weights.defined()) unrolled.weights.push_back(std::move(step.weights));
       state = std::move(step.state);
     }
     return unrolled;
@@ -113,14 +112,10 @@ Var loss(const M& model, const Encoded& encoded, const Target& target,
          const LossOptions& options = {}) {
   const bool weights = options.coverage != 0 || options.guide.alignment.defined();
   const Unrolled<M> unrolled = unroll(model, encoded, target.previous, weights);
-  const auto logits = model.logits(unrolled.words, unrolled.outputs);
-  const CrossEntropyOptions smoothed{.smoothing = options.label_smoothing};
-  Var loss;
-  if constexpr (std::is_same_v<decltype(logits), const AffineLogits>) {  // without all of them
-    loss = affine_cross_entropy(logits.x, logits.affine, target.next, target.mask, smoothed);
-  } else {
-    loss = cross_entropy(logits, target.next, target.mask, smoothed);
-  }
+  // A decoder may return all logits, or an AffineLogits, of which the loss does not store all.
+  const AffineLogits logits{model.logits(unrolled.words, unrolled.outputs)};
+  const Var loss = affine_cross_entropy(logits.x, logits.affine, target.next, target.mask,
+                                        {.smoothing = options.label_smoothing});
   if (!weights) return loss;
   return loss + detail::attention_loss(unrolled.weights, target.mask, options);
 }

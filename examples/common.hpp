@@ -6,19 +6,36 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <new>
+#include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <attune/models/options.hpp>
+#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::examples {
+
+/// What an exception says, in one line that a user understands.
+inline std::string message_of(const std::exception& error) {
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return file->path1().string() + ": " + file->code().message();
+  // A container throws a length_error where no memory could be large enough.
+  if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const std::length_error*>(&error))
+    return "there is not enough memory";
+  return error.what();
+}
 
 /// The exit status that `body` returns. What it throws becomes one line on standard error,
 /// "NAME: what is wrong", and status 1; so does a standard output that cannot be written.
@@ -28,10 +45,8 @@ inline int run_program(const char* name, const std::function<int()>& body) {
     const int status = body();
     if (std::cout.flush() && std::fflush(stdout) == 0) return status;
     error = "standard output: it cannot be written";
-  } catch (const std::bad_alloc&) {
-    error = "there is not enough memory";
   } catch (const std::exception& thrown) {
-    error = thrown.what();
+    error = message_of(thrown);
   }
   std::cerr << name << ": " << printable(error) << "\n";
   return 1;
@@ -118,43 +133,81 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
   return split.others;
 }
 
-/// Progress to a number of steps, with rate and time left: on a terminal one line that is rewritten
-/// at most ten times a second, elsewhere a line a minute.
+inline double seconds_since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+/// "1 min 05 s"
+inline std::string duration(double seconds) {
+  const long s = std::lround(seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
+}
+
+/// Columns of the terminal; 0 where there is none, or it does not say.
+inline int terminal_columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/// Whether standard output is a terminal that knows colours and going back in a line: TERM=dumb
+/// says that it does not.
+inline bool obeys_escapes() {
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(terminal && std::string_view(terminal) == "dumb");
+}
+
+/// A time after which a run ends, whatever is left of it.
+struct TimeLimit {
+  double passed = 0;  // seconds
+  double most = std::numeric_limits<double>::infinity();
+};
+
+/// Progress on the way to a number of steps: one line that is rewritten on a terminal, plain lines
+/// elsewhere.
 class Progress {
  public:
-  /// The rate is of `unit`: "words" for words/s.
-  Progress(Index steps, std::string unit) : steps_(steps), unit_(std::move(unit)) {}
+  /// `done` steps (or what `unit` says) of `total` were made before.
+  Progress(Index done, Index total, std::string unit = "step")
+      : first_(done), total_(total), unit_(std::move(unit)) {}
   ~Progress() {
-    if (open_) std::cout << std::endl;
+    if (open_) std::puts("");
   }
 
-  /// After `step` steps, the last of which took `size` units; `status` may have the loss. A
-  /// `lasting` line is always shown, and stays.
-  void show(Index step, double size, const std::string& status, bool lasting = false) {
-    units_ += size;
-    const auto now = Clock::now();
-    const bool terminal = isatty(STDOUT_FILENO) == 1;
-    const std::chrono::duration<double> pause = now - shown_, passed = now - start_;
-    if (!lasting && pause.count() < (terminal ? 0.1 : 60)) return;
-    shown_ = now;
-    std::ostringstream line;
-    line << "step " << step << " of " << steps_ << "  " << status << "  "
-         << std::lround(units_ / passed.count()) << " " << unit_ << "/s  "
-         << std::lround(passed.count() / static_cast<double>(step) *
-                        static_cast<double>(steps_ - step))
-         << " s left";
-    std::cout << (terminal ? "\r\x1b[K" : "") << line.str();
-    open_ = terminal && !lasting;
-    open_ ? std::cout.flush() : std::cout << std::endl;
+  /// Shows `text`, the share done and the time left: of the steps, or of the time where that ends
+  /// sooner. On a terminal at most ten times a second, and cut to its width; elsewhere once a
+  /// minute, and when `line` asks for a lasting line.
+  void show(Index done, const std::string& text, bool line = false, const TimeLimit& limit = {}) {
+    const bool rewrites = obeys_escapes();
+    if (!line && shown_ && seconds_since(*shown_) < (rewrites ? 0.1 : 60)) return;
+    if (!line && !shown_ && !rewrites && seconds_since(start_) < 60) return;
+    shown_ = std::chrono::steady_clock::now();
+    const auto here = static_cast<double>(std::max<Index>(1, done - first_));
+    const double steps_left = seconds_since(start_) / here * static_cast<double>(total_ - done);
+    const double left = std::clamp(steps_left, 0.0, std::max(0.0, limit.most - limit.passed));
+    const double steps_done = static_cast<double>(done) / static_cast<double>(total_);
+    const double share = std::min(1.0, std::max(steps_done, limit.passed / limit.most));
+    const std::string percent = fmt::format("{:3.0f} %", 100 * share),
+                      count = fmt::format("  {} {}/{}", unit_, done, total_),
+                      end = fmt::format("  {} left", duration(left));
+    open_ = rewrites && !line;
+    // What matters most stands first in a line that the terminal may be too narrow for. "\r" goes
+    // back to the start of the last line only.
+    const int columns = terminal_columns();
+    std::string shown = printable(open_ ? percent + end + count + "  " + text
+                                        : percent + count + "  " + text + end);
+    if (open_ && columns > 1) shown = text::cut(shown, columns - 1);
+    std::fputs(((rewrites ? "\r\x1b[K" : "") + shown + (open_ ? "" : "\n")).c_str(), stdout);
+    std::fflush(stdout);
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Index steps_;
+  Index first_, total_;
   std::string unit_;
-  double units_ = 0;
   bool open_ = false;
-  Clock::time_point start_ = Clock::now(), shown_ = start_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> shown_;
 };
 
 }  // namespace attune::examples

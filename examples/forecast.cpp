@@ -290,7 +290,7 @@ int run(int argc, char** argv) {
     nn::Adam adam(parameters, {.rate = rate});
     const nn::LinearDecay schedule{
         .rate = rate, .last = rate / 50, .steps = steps, .after = steps / 2};
-    examples::Progress progress(steps, "windows");
+    examples::Progress progress(0, steps);
     double best = INFINITY;
     Tensor order;
     for (Index step = 0, epoch = 0, n = windows.size(), next = n; step < steps;
@@ -316,7 +316,7 @@ int run(int argc, char** argv) {
         status += fmt::format("  validation MSE {:.4f}", mse);
         if (mse < best) best = mse, save();
       }
-      progress.show(step + 1, static_cast<double>(some.size()), status, validates);
+      progress.show(step + 1, status, validates);
     }
     nn::load_parameters(load_safetensors(weights), parameters);  // the best ones
   };

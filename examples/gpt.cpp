@@ -131,7 +131,7 @@ void train(const std::string& file, const Options& o) {
   std::cout << params.count() << " parameters, " << threads() << " threads, " << std::ssize(train)
             << " characters, " << vocabulary - 4 << " different ones\n";
 
-  examples::Progress progress(o.steps, "characters");
+  examples::Progress progress(0, o.steps);
   for (Index step = 1; step <= o.steps; ++step) {
     std::vector<Index> places(o.batch);
     for (Index& place : places) place = random.below(std::ssize(train) - o.context);
@@ -142,8 +142,7 @@ void train(const std::string& file, const Options& o) {
     nn::clip_by_global_norm(gradients, 1.0);
     adam.set_rate(rate(step - 1));
     adam.step(gradients);
-    progress.show(step, o.batch * o.context, "loss " + std::to_string(loss.item()),
-                  step % 200 == 0 || step == o.steps);
+    progress.show(step, "loss " + std::to_string(loss.item()), step % 200 == 0 || step == o.steps);
   }
   std::cout << "validation loss " << validation_loss(model, valid, o.context)
             << " nats per character\n";

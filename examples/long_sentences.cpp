@@ -198,14 +198,14 @@ int experiment(int argc, char** argv) {
   if (!names.empty() && std::ssize(chosen) != 1 + std::ranges::count(names, ','))
     fail("--models", "names of models were expected, each once, not " + in_quotes(names));
   make_directories(out);
-  examples::Progress progress(o.steps * std::ssize(chosen), "sentences");
+  examples::Progress progress(0, o.steps * std::ssize(chosen));
   std::mutex mutex;
   Index done = 0;
   std::vector<Row> rows(chosen.size());
   parallel_for(std::ssize(chosen), [&](Index i) {  // a model on each thread
     rows[i] = chosen[i].run(o, out + "/" + chosen[i].name + ".safetensors", [&](double loss) {
       const std::lock_guard lock(mutex);
-      progress.show(++done, 64, fmt::format("{}  loss {:.3f}", chosen[i].name, loss));
+      progress.show(++done, fmt::format("{}  loss {:.3f}", chosen[i].name, loss));
     });
   });
   fmt::print("\nPercent of the target words right, trained on up to {} words\n", o.longest);

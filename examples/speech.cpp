@@ -328,7 +328,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
   Random random(o.seed);
   Utterances pool;  // sorted by length, for 16 batches
   double best = std::numeric_limits<double>::infinity();
-  examples::Progress progress(o.steps, "utterances");
+  examples::Progress progress(0, o.steps);
   for (Index step = 0; step < o.steps; ++step) {
     if (step % 16 == 0) pool = draw(all, 16 * batch_size, o.join, Random(random.bits()));
     const auto batch = std::span(pool).subspan(batch_size * random.below(16), batch_size);
@@ -350,7 +350,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
     adam.set_rate(schedule(step));
     adam.step(gradients);
     average.update();
-    progress.show(step + 1, batch_size, fmt::format("loss {:.3f}", loss.item()));
+    progress.show(step + 1, fmt::format("loss {:.3f}", loss.item()));
     if ((step + 1) % 200 != 0 && step + 1 != o.steps) continue;
     const nn::AverageInPlace averaged(average);
     const double error = evaluate(speech, held_out, /*beam=*/1, false).rate();
@@ -361,7 +361,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
       nn::save_parameters(speech.parameters, file);
       save_safetensors(o.model, file);
     }
-    progress.show(step + 1, 0, fmt::format("token error {:.2f} %", 100 * error), true);
+    progress.show(step + 1, fmt::format("token error {:.2f} %", 100 * error), true);
   }
   nn::load_parameters(load_safetensors(o.model), speech.parameters);
   evaluate(speech, held_out, o.beam, true);

@@ -177,10 +177,10 @@ AlignFormat format_of(const UseOptions& o) {
 void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseOptions& o) {
   if (format == AlignFormat::svg && pairs.size() > 1)
     fail("--format", fmt::format("svg draws one pair, not {}: html was expected", pairs.size()));
-  const bool any_width = o.width == 0 && !o.out.empty();
-  const report::TerminalOptions how{.colour = o.out.empty() && obeys_escapes(),
-                                    .width = any_width ? std::numeric_limits<int>::max()
-                                                       : drawing_width(static_cast<int>(o.width))};
+  const bool prints = o.out.empty();
+  const report::TerminalOptions how{
+      .colour = prints && obeys_escapes(),
+      .width = prints ? drawing_width() : std::numeric_limits<int>::max()};
   std::string text;
   if (format == AlignFormat::html) {
     std::vector<Drawing> drawings;

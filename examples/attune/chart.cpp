@@ -246,11 +246,10 @@ std::string svg(const Chart& chart) {
       -kMargin, kWidth + 2 * kMargin, height + 2 * kMargin, kStyle, out);
 }
 
-Series curve(const Log& log, const std::string& field, std::string name, double scale,
-             const std::string& against) {
+Series curve(const Log& log, const std::string& field, std::string name, double scale) {
   Series series{std::move(name), {}, {}};
   for (const auto& line : log) {
-    const auto x = line.find(against), y = line.find(field);
+    const auto x = line.find("step"), y = line.find(field);
     if (x == line.end() || y == line.end()) continue;
     series.x.push_back(x->second);
     series.y.push_back(scale * y->second);

@@ -28,8 +28,7 @@ struct Chart {
 /// Throws Error when a series has not as many x values as y values.
 std::string svg(const Chart& chart);
 
-/// One field of a log against another, where lines have both: a learning curve.
-Series curve(const Log& log, const std::string& field, std::string name, double scale = 1,
-             const std::string& against = "step");
+/// One field of a log against the step, where lines have both: a learning curve.
+Series curve(const Log& log, const std::string& field, std::string name, double scale = 1);
 
 }  // namespace attune::report

@@ -21,7 +21,7 @@ int predict(const UseOptions& options);
 /// Exact matches, token errors by length, the confusion matrix, BLEU, chrF and perplexity.
 int evaluate_pairs(const UseOptions& options);
 
-/// A table of models on the same pairs; or learning curves as SVG.
+/// A table of models on the same pairs.
 int compare(const UseOptions& options);
 
 /// Which source tokens the model attends to, for targets that are given, or for its own.

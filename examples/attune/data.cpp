@@ -207,7 +207,8 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
     const OfBoth<Tokens> tokens = choose(o, survey);
     OfBoth<Strings> lines;
     if ((!made[0] && are_subwords(tokens[0])) || (!made[1] && are_subwords(tokens[1]))) {
-      Sampler sampler(o.learn_from, o.seed);
+      constexpr Index most = 1'000'000;  // pairs that subwords are learnt from
+      Sampler sampler(most, o.seed);
       PairReader reader(o.train_files(), "reading");
       while (auto pair = reader.next_with_words())
         if (!survey.holds_out(pair->source)) sampler.add(std::move(*pair));
@@ -350,7 +351,7 @@ std::string PairReader::target_place() const {
 void PairReader::show() {
   using std::chrono::seconds;
   const auto now = Clock::now();
-  if (now - start_ < seconds(3)) return;
+  if (is_silent() || now - start_ < seconds(3)) return;
   const bool line = now - line_ > seconds(30);
   if (line) line_ = now;
   const double rate = static_cast<double>(reader_.number()) / seconds_since(start_);

@@ -11,7 +11,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "chart.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "log.hpp"
@@ -222,46 +221,9 @@ void print_row_json(const Row& row) {
                         {"by_length", by_length}}));
 }
 
-/// What is drawn where nothing is said: what the weights of the first log were chosen by.
-std::string field_of(const std::filesystem::path& log) {
-  const std::filesystem::path best = log.parent_path() / "best.safetensors";
-  if (!std::filesystem::exists(best)) return "bleu";
-  const std::string metric = Model::load(best).entry("metric");
-  return metric == "exact" ? "exact_match" : metric == "loss" ? "valid_loss" : "bleu";
-}
-
-int draw_curves(const UseOptions& o) {
-  std::vector<std::filesystem::path> logs;
-  for (const auto& path : o.models)
-    logs.push_back(std::filesystem::is_directory(path)     ? path / "log.jsonl"
-                   : path.filename() == "best.safetensors" ? path.parent_path() / "log.jsonl"
-                                                           : path);
-  if (logs.empty())
-    fail("--model", "directories of trainings, or files of JSON lines, were expected");
-  require_writable(o.curves, logs);
-  const std::string field = o.field.empty() ? field_of(logs.front()) : o.field;
-  const bool minutes = o.against == "minutes";
-  const std::string against = minutes ? "seconds" : o.against;
-  report::Chart chart{.title = o.title, .x_label = o.against, .y_label = field};
-  const std::vector<std::string> names = run_names(logs);
-  for (std::size_t i = 0; i < logs.size(); ++i) {
-    report::Series series =
-        report::curve(report::read_log(logs[i].string()), field, names[i], 1, against);
-    if (std::ranges::none_of(series.y, [](double y) { return std::isfinite(y); }))
-      fail(logs[i].string(),
-           fmt::format("no line has numbers {} and {}", in_quotes(field), in_quotes(against)));
-    for (double& x : series.x) x /= minutes ? 60 : 1;
-    chart.series.push_back(std::move(series));
-  }
-  write_file(o.curves, report::svg(chart));
-  say("{}\n", o.curves);
-  return 0;
-}
-
 }  // namespace
 
 int compare(const UseOptions& o) {
-  if (!o.curves.empty()) return draw_curves(o);
   std::vector<Row> rows;
   const auto files = model_files(o.models);
   const std::vector<std::string> names = run_names(files);

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
 #include <fmt/format.h>
@@ -23,19 +22,6 @@ nlohmann::json parse(std::string_view line) {
   return nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
 }
 
-// Removes a last line that was cut short. True when the last line is whole but for its line break:
-// nothing but the end of an object closes all its braces, so a line that parses lacks nothing else.
-bool mend_end(const std::string& path) {
-  const std::string text = read_file(path);
-  if (text.empty() || text.ends_with('\n')) return false;
-  const std::size_t start = text.rfind('\n') + 1;  // npos + 1 is 0
-  if (parse(std::string_view(text).substr(start)).is_object()) return true;
-  std::error_code error;
-  std::filesystem::resize_file(path, start, error);
-  if (error) fail(path, "cannot remove the torn last line", error.value());
-  return false;
-}
-
 std::map<std::string, double> numeric_fields(const nlohmann::json& object) {
   std::map<std::string, double> numbers;
   for (const auto& [name, value] : object.items()) {
@@ -49,18 +35,15 @@ std::map<std::string, double> numeric_fields(const nlohmann::json& object) {
 
 LogWriter::LogWriter(const std::string& path, bool append)
     : path_(path), file_(nullptr, std::fclose) {
-  std::error_code none;  // a pipe or a terminal has no end to mend, and a new file neither
-  const bool mend = append && std::filesystem::is_regular_file(path, none);
-  const bool add_line_break = mend && mend_end(path);
   file_.reset(std::fopen(path.c_str(), append ? "ab" : "wb"));
   if (!file_) fail(path, "cannot write the log", errno);
   // One line is one write: no buffer that holds a line back, or half of one.
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
-  if (add_line_break) put("\n");
 }
 
-void LogWriter::put(std::string_view text) {
+void LogWriter::write(const LogFields& fields) {
   if (!file_) throw Error(path_ + ": the log was closed after a failed write");
+  const std::string text = log_line(fields) + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size()) return;
   const int error = errno;
   file_.reset();  // nothing must follow half a line

@@ -40,14 +40,12 @@ struct Json {
 /// the path and the reason.
 class LogWriter {
  public:
-  /// Starts an empty file, or appends to an existing one behind its last whole line.
+  /// Starts an empty file, or appends to one whose last line is whole.
   explicit LogWriter(const std::string& path, bool append);
 
-  void write(const LogFields& fields) { put(log_line(fields) + "\n"); }
+  void write(const LogFields& fields);
 
  private:
-  void put(std::string_view text);
-
   std::string path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;  // empty after a failed write
 };

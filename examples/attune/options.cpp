@@ -77,9 +77,6 @@ OptionList data_options(TrainOptions& o) {
       tokens("target-tokens", "the same for the target alone", o.target_tokens),
       of_subwords(
           option("pieces", "subwords to learn, for each side or for both", o.pieces, 10, many)),
-      of_subwords(option("learn-from",
-                         "learn subwords from at most this many lines (a random sample)",
-                         o.learn_from, 1, many)),
       option("source-pieces", "SentencePiece model for the source, or for both sides",
              o.source_pieces, "FILE"),
       option("target-pieces", "SentencePiece model for the target", o.target_pieces, "FILE"),
@@ -144,10 +141,6 @@ OptionList training_options(TrainOptions& o) {
       option("average", "decay of a moving average of the weights, which is validated; 0: none",
              o.average, 0, 0.999999),
       option("clip", "largest global norm of the gradients", o.clip, 1e-9, many),
-      option("max-skipped",
-             "end training when this many updates in a row have a loss or gradients that are not "
-             "finite",
-             o.max_skipped, 1, many),
       choice("precision",
              "of matrix products in training: bf16 where the CPU has it (weights stay f32)",
              o.precision, {"f32", "bf16"}),
@@ -239,18 +232,6 @@ OptionList align_options(UseOptions& o) {
              o.gold, "FILE")};
 }
 
-OptionList compare_options(UseOptions& o) {
-  return {
-      option("lengths", "source lengths, in words, at which a column of BLEU ends", o.lengths, 0),
-      option("curves", "SVG file to draw learning curves into, of models or files of JSON lines",
-             o.curves, "FILE"),
-      option("field", "with --curves: what to draw (default: what the best weights are chosen by)",
-             o.field, "NAME"),
-      option("against", "with --curves: along the bottom, minutes or a field such as step",
-             o.against, "NAME"),
-      option("title", "with --curves: above the chart", o.title)};
-}
-
 /// Errors of `set`, which begin with an option's name, say where it was given.
 template <class Set>
 void naming(const Given& given, Set set) {
@@ -303,14 +284,13 @@ OptionList options_of(UseOptions& o, unsigned command) {
                  option("best", "predictions for each source (n-best)", o.search.best, 1, 1000))});
   add(predict_command, predict_options(o));
   add(align_command, align_options(o));
-  add(predict_command | align_command,
-      {option("width", "columns of a drawing in the terminal (default: the terminal's)", o.width,
-              10, 100000)});
   add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none: words between blanks", o.bleu,
                         {"as-trained", "13a", "none"})});
   add(evaluate_command, {option("sentences", "file for each pair's BLEU TAB chrF TAB prediction",
                                 o.sentences, "FILE")});
-  add(compare_command, compare_options(o));
+  add(compare_command,
+      {option("lengths", "source lengths, in words, at which a column of BLEU ends", o.lengths,
+              0)});
   add(report_command, {option("examples", "examples to show", o.examples, 0, 1000),
                        option("live",
                               "write a page that runs the model instead of a report: FILE, from "
@@ -460,7 +440,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 void check_same(const TrainOptions& stored, const TrainOptions& given) {
   check_resumable(given.out, {{"model", stored.model.name}}, {{"model", given.model.name}});
   check_resumable(given.out, to_metadata(stored), to_metadata(given),
-                  {"steps", "epochs", "minutes", "patience", "max-skipped"});
+                  {"steps", "epochs", "minutes", "patience"});
 }
 
 }  // namespace attune::pairs

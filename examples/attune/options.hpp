@@ -48,7 +48,6 @@ struct TrainOptions {
   Tokens tokens = Tokens::automatic, source_tokens = Tokens::automatic,
          target_tokens = Tokens::automatic;
   Index pieces = 8000;
-  Index learn_from = 1'000'000;
   std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
   bool joint = false, truecase = false;
   Index minimum_count = 1;
@@ -73,7 +72,6 @@ struct TrainOptions {
   std::uint64_t seed = 1;
   double average = 0;
   double clip = 1;
-  Index max_skipped = 10;
   Precision precision = Precision::f32;
   Index shards = 1;
 
@@ -119,7 +117,6 @@ struct UseOptions {
   bool sample = false;           // instead of searching
   models::SamplingOptions sampling;
   Show attention = Show::automatic;
-  Index width = 0;  // of a drawing in the terminal; 0: the terminal's
   BleuChoice bleu = BleuChoice::trained;
   std::vector<std::filesystem::path> references;
   std::filesystem::path out;
@@ -128,7 +125,6 @@ struct UseOptions {
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::words;
   std::string gold;
-  std::string curves, field, against = "minutes", title;
   Index examples = 12;
   std::filesystem::path live;  // a page that examples/page/build.sh made; empty: a report
   std::string exported;        // what names of exported files begin with

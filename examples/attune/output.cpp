@@ -5,10 +5,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <new>
-#include <stdexcept>
+#include <limits>
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <attune/models/text/utf8.hpp>
@@ -16,15 +14,7 @@
 namespace attune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 bool silent = false;
-
-/// 0 where there is no terminal, or it does not say.
-int terminal_columns() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 void write(std::FILE* file, std::string_view text) noexcept {
   if (!silent) std::fwrite(text.data(), 1, text.size(), file);
@@ -74,35 +64,21 @@ void require_regular(const std::filesystem::path& input) {
     fail(input.string(), "it is read more than once, expected a regular file");
 }
 
-std::string message_of(const std::exception& error) {
-  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
-    return fmt::format("{}: {}", file->path1().string(), file->code().message());
-  // A container throws a length_error where no memory could be large enough.
-  if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const std::length_error*>(&error))
-    return "there is not enough memory";
-  return error.what();
-}
-
 std::string for_output(std::string_view text) {
   constexpr const char* directions =
       "\n\t\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029";
   return printable(text, isatty(STDOUT_FILENO) ? "\n\t" : directions);
 }
 
-bool obeys_escapes() {
-  const char* const terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) && !(terminal && std::string_view(terminal) == "dumb");
-}
-
-int drawing_width(int given) {
+int drawing_width() {
   constexpr int least = 10;  // that a drawing takes
-  if (given >= least) return given;
   const std::string_view variable = std::getenv("COLUMNS") ? std::getenv("COLUMNS") : "";
   int columns = 0;
   std::from_chars(variable.data(), variable.data() + variable.size(), columns);
   if (columns >= least) return columns;
   if (!isatty(STDOUT_FILENO)) return std::numeric_limits<int>::max();
-  return terminal_columns() >= least ? terminal_columns() : 80;
+  const int of_terminal = examples::terminal_columns();
+  return of_terminal >= least ? of_terminal : 80;
 }
 
 void print_rows(const TableRows& rows, std::size_t left) {
@@ -121,57 +97,11 @@ void print_rows(const TableRows& rows, std::size_t left) {
   }
 }
 
-Progress::Progress(long done, long total, std::string unit)
-    : first_(done),
-      total_(total),
-      unit_(std::move(unit)),
-      start_(Clock::now()),
-      shown_(obeys_escapes() ? Clock::time_point() : start_) {}
-
-Progress::~Progress() {
-  if (open_) say("\n");
-}
-
-void Progress::show(long done, const std::string& text, bool line, const TimeLimit& limit) {
-  const bool rewrites = obeys_escapes();
-  const auto pause = rewrites ? std::chrono::milliseconds(100) : std::chrono::minutes(1);
-  if (!line && Clock::now() - shown_ < pause) return;
-  shown_ = Clock::now();
-  const auto here = static_cast<double>(std::max(1L, done - first_));
-  const double steps_left = seconds_since(start_) / here * static_cast<double>(total_ - done);
-  const double left = std::clamp(steps_left, 0.0, std::max(0.0, limit.most - limit.passed));
-  const double steps_done = static_cast<double>(done) / static_cast<double>(total_);
-  const double share = std::min(1.0, std::max(steps_done, limit.passed / limit.most));
-  const std::string percent = fmt::format("{:3.0f} %", 100 * share),
-                    count = fmt::format("  {} {}/{}", unit_, done, total_),
-                    end = fmt::format("  {} left", duration(left));
-  open_ = rewrites && !line;
-  // What matters most stands first in a line that the terminal may be too narrow for. "\r" goes
-  // back to the start of the last line only.
-  const int columns = terminal_columns();
-  std::string shown =
-      printable(open_ ? percent + end + count + "  " + text : percent + count + "  " + text + end);
-  if (open_ && columns > 1) shown = text::cut(shown, columns - 1);
-  put(fmt::format("{}{}{}", rewrites ? "\r\x1b[K" : "", shown, open_ ? "" : "\n"));
-  std::fflush(stdout);
-}
-
 std::string grouped(Index count) {
   std::string digits = std::to_string(count);
   for (Index at = std::ssize(digits) - 3; at > 0; at -= 3)
     digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
-}
-
-double seconds_since(Clock::time_point then) {
-  return std::chrono::duration<double>(Clock::now() - then).count();
-}
-
-std::string duration(double seconds) {
-  const long s = static_cast<long>(seconds + 0.5);
-  if (s < 60) return fmt::format("{} s", s);
-  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
-  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
 }  // namespace attune

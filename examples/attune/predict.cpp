@@ -3,16 +3,14 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <istream>
+#include <fstream>
+#include <iostream>
 #include <limits>
 #include <set>
 #include <span>
-#include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <attune/models/search.hpp>
@@ -28,65 +26,6 @@
 namespace attune::pairs {
 namespace {
 
-/// Standard input that knows whether a line is waiting in it. The stream is bad() where reading
-/// fails, and errno has the reason.
-class StandardInput : private std::streambuf {
- public:
-  std::istream stream{this};
-
-  /// Whether the next line, or the end, can be read without waiting for whoever writes it.
-  bool line_waits() {
-    constexpr std::ptrdiff_t many = 1 << 20;  // bytes: so long a line is read as it comes
-    while (!ended_ && egptr() - gptr() < many && std::find(gptr(), egptr(), '\n') == egptr()) {
-      pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-      if (poll(&input, 1, 0) <= 0) return false;
-      read_more();
-    }
-    return true;
-  }
-  bool ended() const { return ended_; }
-
- private:
-  /// Reads some bytes behind those that were not taken yet. False at the end and where it fails.
-  bool read_more() {
-    constexpr std::size_t block = 1 << 16;
-    bytes_.erase(0, static_cast<std::size_t>(gptr() - eback()));
-    const std::size_t kept = bytes_.size();
-    bytes_.resize(kept + block);
-    ssize_t count;
-    do {
-      count = ::read(STDIN_FILENO, bytes_.data() + kept, block);
-    } while (count < 0 && errno == EINTR);
-    error_ = count < 0 ? errno : 0;
-    ended_ = count <= 0;
-    bytes_.resize(kept + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    setg(bytes_.data(), bytes_.data(), bytes_.data() + bytes_.size());
-    return !ended_;
-  }
-
-  int_type underflow() override {
-    if (gptr() == egptr() && (ended_ || !read_more())) {
-      errno = error_;
-      if (error_ != 0)
-        throw std::system_error(error_, std::generic_category());  // it becomes bad()
-      return traits_type::eof();
-    }
-    return traits_type::to_int_type(*gptr());
-  }
-
-  std::string bytes_;
-  bool ended_ = false;
-  int error_ = 0;
-};
-
-/// Reads a pipe or a device as standard input from now on.
-void read_as_standard_input(const std::filesystem::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0 || dup2(file, STDIN_FILENO) < 0)
-    fail(path.string(), fmt::format("cannot be read: {}", std::strerror(errno)));
-  close(file);
-}
-
 /// The lines of a file, of a pipe or of standard input, as sources. Of several workers the first
 /// one reads them for all.
 class Input {
@@ -94,12 +33,9 @@ class Input {
   Input(const std::filesystem::path& file, const text::Codec& codec, Index longest)
       : codec_(codec),
         longest_(longest),
-        is_file_(std::filesystem::is_regular_file(file)),
-        reader_(is_file_ ? text::LineReader(file)
-                         : text::LineReader(standard_.stream,
-                                            file.empty() ? "standard input" : file.string())) {
-    if (!is_file_ && !file.empty() && is_first_worker()) read_as_standard_input(file);
-  }
+        is_typed_(file.empty() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)),
+        stream_(stream_of(file)),
+        reader_(stream_, file.empty() ? "standard input" : file.string()) {}
 
   const std::string& name() const { return reader_.name(); }
   /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
@@ -110,37 +46,49 @@ class Input {
   }
 
  private:
+  std::istream& stream_of(const std::filesystem::path& file) {
+    if (file.empty()) {
+      std::ios::sync_with_stdio(false);  // or it would not know what waits in it
+      return std::cin;
+    }
+    if (is_first_worker()) file_.open(file);
+    if (!file_) fail(file.string(), fmt::format("cannot be read: {}", std::strerror(errno)));
+    return file_;
+  }
+
+  /// Whether more can be read without waiting for whoever writes it.
+  bool more_waits() { return stream_.rdbuf()->in_avail() > 0; }
+
   Texts read(Index most) {
     Texts lines;
     try {
       if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-      if (!is_file_ && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !standard_.line_waits())
-        complain("> "), asked_ = true;
-      while (std::ssize(lines) < most && (is_file_ || lines.empty() || standard_.line_waits())) {
+      if (is_typed_ && !more_waits()) complain("> ");
+      while (std::ssize(lines) < most && (lines.empty() || more_waits())) {
         auto line = reader_.next();
         if (!line) break;
         lines.push_back(source_of(*line, codec_, longest_,
                                   fmt::format("{}:{}", reader_.name(), reader_.number())));
       }
     } catch (const Error& error) {
-      if (lines.empty() && !(asked_ && !standard_.ended())) throw;
+      if (lines.empty() && !(is_typed_ && stream_)) throw;
       if (lines.empty()) {  // the next line that is typed may be better
         complain("attune: {}\n", error.what());
         return read(most);
       }
       error_ = std::current_exception();
     }
-    if (asked_ && lines.empty()) complain("\n");
+    if (is_typed_ && lines.empty()) complain("\n");
     return lines;
   }
 
   const text::Codec& codec_;
   const Index longest_;  // in tokens
-  const bool is_file_;
-  StandardInput standard_;
+  const bool is_typed_;
+  std::ifstream file_;
+  std::istream& stream_;
   text::LineReader reader_;
   std::exception_ptr error_;
-  bool asked_ = false;  // for a line, with "> "
 };
 
 class Predictor {
@@ -247,9 +195,7 @@ class Predictor {
   std::string drawing(const Texts& tokens, const models::Hypothesis& h) const {
     const report::Heatmap map = heatmap(tokens, tokens_of(first_, h), h);
     if (map.rows.empty()) return {};
-    return report::terminal(map, {.colour = obeys_escapes(),
-                                  .width = drawing_width(static_cast<int>(o_.width))}) +
-           "\n";
+    return report::terminal(map, {.colour = obeys_escapes(), .width = drawing_width()}) + "\n";
   }
 
   /// Warns of each of them once.

@@ -23,7 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr Index log_every = 50;  // steps without a validation
+constexpr Index log_every = 50;     // steps without a validation
+constexpr Index most_skipped = 10;  // updates in a row
 
 /// In MiB: the resident memory of the process; what tensors hold now, the most that they held, and
 /// what is kept for the next ones.
@@ -190,7 +191,7 @@ void Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
   validated_ = false, unsaved_ = true, line_.clear();
   // Here, for the time of a validation does not count.
   tokens_ += tokens, per_second_ = tokens_ / std::max(1e-9, seconds_since(logged_));
-  if (watch_.skipped_in_a_row() >= options_.max_skipped) {
+  if (watch_.skipped_in_a_row() >= most_skipped) {
     save_last();  // skipped updates have changed no weight
     fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
                               watch_.skipped_in_a_row(), step_));
@@ -201,8 +202,9 @@ void Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
 void Run::show(bool line) {
   const std::string text = fmt::format("{:5.0f} tokens/s  loss {:.4f}{}{}", per_second_,
                                        mean_loss(), status_.empty() ? "" : "  ", status_);
-  shown_->show(step_, text, line,
-               options_.minutes > 0 ? TimeLimit{seconds(), 60 * options_.minutes} : TimeLimit{});
+  if (!is_silent())
+    shown_->show(step_, text, line,
+                 options_.minutes > 0 ? TimeLimit{seconds(), 60 * options_.minutes} : TimeLimit{});
 }
 
 bool Run::is_due() const {

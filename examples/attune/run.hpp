@@ -100,7 +100,7 @@ class Run {
                             const std::function<double(Index)>& weight = {});
   /// Clips the gradients, updates weights and moving average, counts: an update at this rate, from
   /// so many target tokens. Skips the update where loss or gradients are NaN or infinite, which a
-  /// line says. Throws, once all is saved, when --max-skipped updates in a row were skipped.
+  /// line says. Throws, once all is saved, when ten updates in a row were skipped.
   void update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens);
 
   /// `measure()` with the averaged weights, where there is an average; nothing where no validation

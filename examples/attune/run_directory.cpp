@@ -172,7 +172,7 @@ std::vector<std::string> run_names(std::span<const std::filesystem::path> files)
   for (const auto& file : files) {
     const std::string stem = file.stem().string(),
                       directory = std::filesystem::absolute(file).parent_path().filename().string();
-    names.push_back((stem == "best" || stem == "log") && !directory.empty() ? directory : stem);
+    names.push_back(stem == "best" && !directory.empty() ? directory : stem);
   }
   std::vector<std::string> unique = names;
   for (std::size_t i = 0; i < files.size(); ++i)

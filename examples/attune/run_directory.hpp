@@ -67,8 +67,8 @@ class RunDirectory {
 /// The directory, or the first above it that there is.
 std::filesystem::path nearest_existing(std::filesystem::path directory);
 
-/// What to call runs in a table or chart: the directory of best.safetensors or log.jsonl, otherwise
-/// the file without its extension; where that is the same for several, their paths.
+/// What to call runs in a table or chart: the directory of best.safetensors, otherwise the file
+/// without its extension; where that is the same for several, their paths.
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files);
 
 /// Runs `read`; what it throws becomes an Error that begins with `what` is read.

@@ -74,22 +74,10 @@ ATTUNE_OF_ORDER(pop_heap)
 ATTUNE_OF_ORDER(max_element)
 ATTUNE_OF_ORDER(min_element)
 
-template <class R, class C>
-auto adjacent_find(R&& r, C c) {
-  return std::adjacent_find(r.begin(), r.end(), c);
-}
 template <class R, class T, class P = identity>
 auto find(R&& r, const T& value, P p = {}) {
   return std::find_if(std::begin(r), std::end(r),
                       [&](const auto& x) { return invoke(p, x) == value; });
-}
-template <class R, class T>
-auto count(R&& r, const T& value) {
-  return std::count(r.begin(), r.end(), value);
-}
-template <class R, class T>
-auto lower_bound(R&& r, const T& value) {
-  return std::lower_bound(r.begin(), r.end(), value);
 }
 template <class R, class T, class C = std::less<>, class P = identity>
 auto upper_bound(R&& r, const T& value, C c = {}, P p = {}) {
@@ -97,49 +85,40 @@ auto upper_bound(R&& r, const T& value, C c = {}, P p = {}) {
                           [&](const T& v, const auto& x) { return invoke(c, v, invoke(p, x)); });
 }
 
-// (range, where to, ...)
-template <class R, class O>
-auto copy(R&& r, O to) {
-  return std::copy(r.begin(), r.end(), to);
-}
-template <class R, class O, class P>
-auto copy_if(R&& r, O to, P p) {
-  return std::copy_if(r.begin(), r.end(), to, p);
-}
-template <class R, class O, class F>
-auto transform(R&& r, O to, F f) {
-  return std::transform(r.begin(), r.end(), to, f);
-}
 template <class R, class O, class S, class T>
 auto replace_copy(R&& r, O to, const S& from, const T& by) {
   using E = std::decay_t<decltype(*r.begin())>;
   return std::replace_copy(r.begin(), r.end(), to, static_cast<E>(from), static_cast<E>(by));
 }
-template <class R, class T>
-void replace(R&& r, const T& from, const T& by) {
-  std::replace(r.begin(), r.end(), from, by);
-}
-template <class R>
-void reverse(R&& r) {
-  std::reverse(r.begin(), r.end());
-}
+
+// (range, ...), without a projection
+#define ATTUNE_OF_RANGE(name)                              \
+  template <class R, class... More>                        \
+  auto name(R&& r, const More&... more) {                  \
+    return std::name(std::begin(r), std::end(r), more...); \
+  }
+ATTUNE_OF_RANGE(adjacent_find)
+ATTUNE_OF_RANGE(copy)
+ATTUNE_OF_RANGE(copy_if)
+ATTUNE_OF_RANGE(count)
+ATTUNE_OF_RANGE(lower_bound)
+ATTUNE_OF_RANGE(replace)
+ATTUNE_OF_RANGE(reverse)
+ATTUNE_OF_RANGE(transform)
 
 // (range, range, ...)
+#define ATTUNE_OF_RANGES(name)                                                         \
+  template <class A, class B, class... More>                                           \
+  auto name(A&& a, B&& b, const More&... more) {                                       \
+    return std::name(std::begin(a), std::end(a), std::begin(b), std::end(b), more...); \
+  }
+ATTUNE_OF_RANGES(equal)
+ATTUNE_OF_RANGES(is_permutation)
+ATTUNE_OF_RANGES(set_intersection)
+
 template <class A, class B>
 auto swap_ranges(A&& a, B&& b) {
   return std::swap_ranges(a.begin(), a.end(), b.begin());
-}
-template <class A, class B>
-bool is_permutation(A&& a, B&& b) {
-  return std::is_permutation(a.begin(), a.end(), b.begin(), b.end());
-}
-template <class A, class B, class P>
-bool equal(A&& a, B&& b, P p) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), p);
-}
-template <class A, class B, class O>
-auto set_intersection(A&& a, B&& b, O to) {
-  return std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), to);
 }
 
 }  // namespace ranges

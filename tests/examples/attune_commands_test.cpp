@@ -311,21 +311,6 @@ TEST_CASE("attune report: curves, BLEU by length, pictures and translations in o
   CHECK(drawings == 2 + 3);
 }
 
-TEST_CASE("attune compare --curves: runs and other programs' points in one chart") {
-  const Trained& trained = Trained::get();
-  const Directory directory;
-  const std::string peer = directory / "another program.jsonl", out = directory / "curves.svg";
-  const Arguments curves = {"compare", "--curves", out, "--model", peer};
-  write(peer, "{\"seconds\": 90, \"bleu\": 31.5}\n{\"seconds\": 240, \"bleu\": 35}\n");
-  CHECK(output_of(curves + Arguments{"--model", trained / "model"}) == out + "\n");
-  const std::string svg = read(out);
-  for (const char* part : {"<svg", ">model<", ">another program<", ">minutes<", ">bleu<",
-                           ">another program: (1.5, 31.5)<", ">another program: (4, 35)<"})
-    CHECK_MESSAGE(contains(svg, part), part);
-  check_refused({{curves + Arguments{"--field", "loss", "--against", "step"},
-                  peer + ": no line has numbers 'loss' and 'step'"}});
-}
-
 TEST_CASE("attune average: the mean of a checkpoint with itself is the checkpoint") {
   const Trained& trained = Trained::get();
   output_of({"average", trained.model(), trained.model(), "--out", trained / "mean.safetensors"});

@@ -247,20 +247,6 @@ TEST_CASE("attune train: models of sentencepiece that are given") {
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 
-TEST_CASE("attune train: subwords are learnt from so many lines, drawn by the seed") {
-  if (!text::has_sentencepiece()) return;
-  const Corpus corpus;
-  const Arguments few = {"--tokens", "bpe", "--epochs", "1",  "--embedding",  "8",
-                         "--hidden", "8",   "--pieces", "60", "--learn-from", "3"};
-  output_of(corpus.train("a", few)), output_of(corpus.train("b", few));
-  output_of(corpus.train("c", few + Arguments{"--seed", "2"}));
-  const auto tokenizer = [&](const std::string& out) {
-    return load_safetensors(corpus / (out + "/last.safetensors")).metadata.at("source_tokenizer");
-  };
-  CHECK(tokenizer("a") == tokenizer("b"));
-  CHECK(tokenizer("a") != tokenizer("c"));
-}
-
 TEST_CASE("attune train: options from a file, and flags before them") {
   const Corpus corpus;
   write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\nmodel = transformer\n");

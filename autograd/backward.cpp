@@ -69,7 +69,7 @@ void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
 void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
   if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
     // The first share is the sum: this saves clearing and reading an accumulator.
-    sum_ = matmul(a, b, {.a = true}, Rows::together);
+    sum_ = matmul(a, b, {.a = true});
   } else {
     attune::add_product(a, b, accumulator(), column);
   }

@@ -77,21 +77,20 @@ double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targ
   const Index size = x.dtype() == DType::f32 ? 4 : 8;
   const Index block = std::max(least_rows, block_bytes / std::max<Index>(1, v * size) / 64 * 64);
   const bool recorded = d.x.defined() || d.W.defined() || d.b.defined();
-  const Rows together = rows_of(recorded);
   double total = 0;
   for (Index begin = 0; begin < n; begin += block) {
     const auto rows = [&](const Tensor& of) {
       return of.defined() ? of.slice(begin, std::min(n, begin + block)) : of;
     };
     const Tensor x_rows = rows(x), target_rows = rows(targets), mask_rows = rows(mask);
-    Tensor logits = add_matmul(b, x_rows, W, {.b = transposed}, together);
+    Tensor logits = add_matmul(b, x_rows, W, {.b = transposed});
     const CrossEntropy result = cross_entropy_forward(logits, target_rows, mask_rows, smoothing);
     total += sum(result.loss).item();
     if (!recorded) continue;
     const Tensor dlogits = cross_entropy_backward(std::move(logits), target_rows, mask_rows,
                                                   result.log_sum_exp, scale, smoothing);
     Tensor dx = rows(d.x);
-    if (dx.defined()) copy(matmul(dlogits, W, {.b = !transposed}, together), dx);  // dlogits·Wᵀ
+    if (dx.defined()) copy(matmul(dlogits, W, {.b = !transposed}), dx);  // dlogits·Wᵀ
     if (d.W.defined())
       transposed ? add_product(dlogits, x_rows, d.W) : add_product(x_rows, dlogits, d.W);
     if (d.b.defined()) add_in_place(d.b, sum(dlogits, {0}));

@@ -208,21 +208,18 @@ Var maxout(const Var& x) {
 // Products and sums
 
 Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose) {
-  Recording sum =
-      record(y.defined() ? OperationName("add_matmul") : OperationName("matmul"),
-             add_matmul(y.value(), a.value(), b.value(), transpose, rows_of(recorded(y, a, b))));
+  Recording sum = record(y.defined() ? OperationName("add_matmul") : OperationName("matmul"),
+                         add_matmul(y.value(), a.value(), b.value(), transpose));
   sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
-  constexpr Rows together = Rows::together;
   // C = A·B:  dA = dC·Bᵀ, and the transpose of it where A came in transposed.
   sum.wrt(a, [b = b.value(), transpose](const Tensor& dc) {
-    return transpose.a ? matmul(b, dc, {.a = transpose.b, .b = true}, together)
-                       : matmul(dc, b, {.b = !transpose.b}, together);
+    return transpose.a ? matmul(b, dc, {.a = transpose.b, .b = true})
+                       : matmul(dc, b, {.b = !transpose.b});
   });
   // dB = Aᵀ·dC, put off until all uses of B are known.
   sum.wrt(b, [a = a.value(), transpose](const Tensor& dc, GradientSlot& db) {
     if (transpose.a) {
-      db.add(transpose.b ? matmul(dc, a, {.a = true, .b = true}, together)
-                         : matmul(a, dc, {}, together));
+      db.add(transpose.b ? matmul(dc, a, {.a = true, .b = true}) : matmul(a, dc));
     } else {
       transpose.b ? db.add_product(dc, a) : db.add_product(a, dc);
     }

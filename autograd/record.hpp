@@ -115,10 +115,6 @@ bool recorded(const Vars&... inputs) {
   return detail::recording_enabled && (inputs.requires_gradient() || ...);
 }
 
-/// For products of such an operation: rows together where it is recorded, which is training; apart
-/// elsewhere, which may be decoding.
-inline Rows rows_of(bool recorded) { return recorded ? Rows::together : Rows::apart; }
-
 /// Declares an operation with one result.
 inline Recording record(OperationName operation, Tensor value) {
   return Recording(operation, std::move(value));

@@ -5,8 +5,7 @@
 #   examples/packages.sh page       and what examples/page needs
 #   examples/packages.sh page-tests and what its tests need
 #   examples/packages.sh tests      and what the tests and benchmarks need
-# OpenBLAS is loaded when a program runs. Of its variants the pthread one: two threads that call the serial or OpenMP one at
-# once can share a buffer, and get wrong results.
+# OpenBLAS is loaded by programs that run with ATTUNE_PRODUCTS=openblas.
 set -eu
 
 packages="g++ meson ninja-build pkg-config libopenblas0-pthread libfmt-dev libhwy-dev nlohmann-json3-dev
@@ -16,8 +15,7 @@ case ${1-} in
   page) packages="$packages emscripten node-acorn" ;;
   page-tests) packages="$packages chromium python3" ;;
   tests) packages="$packages libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin
-         python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev libcli11-dev
-         libopenblas0-serial" ;;
+         python3 python3-numpy python3-xxhash python3-matplotlib cmake doctest-dev libbenchmark-dev libcli11-dev" ;;
 esac
 
 missing=

@@ -1,20 +1,14 @@
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdlib>
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
-#ifdef ATTUNE_BLAS
-#include <dlfcn.h>
-#include <sys/mman.h>
-#endif
 
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -30,175 +24,30 @@ namespace {
 using namespace detail;
 using namespace sizes;
 
-// OpenBLAS
-
-#ifdef ATTUNE_BLAS
-
-/// A product in BLAS's interface for C.
-template <class T>
-using Gemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha,
-                  const T* a, int stride_a, const T* b, int stride_b, T beta, T* c, int stride_c);
-
-struct OpenBlas {
-  Gemm<float>* sgemm = nullptr;
-  Gemm<double>* dgemm = nullptr;
-  void* (*take_buffer)(int) = nullptr;
-  void (*give_buffer)(void*) = nullptr;
-  std::string kernels;
-  /// Whether several threads may call it at once. Of its variants only the pthread one locks its
-  /// table of buffers; in the serial and OpenMP ones, two threads can take the same buffer, and
-  /// their products are wrong.
-  bool thread_safe = false;
-  std::string error;  // why it is not loaded
-};
-
-/// Loads it with OPENBLAS_NUM_THREADS=1. The pthread variant otherwise starts threads at once.
-/// attune calls it with one thread per call and needs none of them; but in a process that has
-/// threads every allocation takes a lock and every count of references is an atomic (8 % of the
-/// smallest models' training), and theirs never end where the address space is limited.
-OpenBlas load_openblas() {
-  const char* const variable = "OPENBLAS_NUM_THREADS";
-  const char* const value = std::getenv(variable);
-  const std::string before = value ? value : "";
-  setenv(variable, "1", /*overwrite=*/1);
-  void* const library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-  value ? setenv(variable, before.c_str(), 1) : unsetenv(variable);
-
-  OpenBlas blas;
-  if (!library) {
-    blas.error = dlerror();
-    return blas;
-  }
-  const auto find = [&]<class F>(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(library, name));
-    if (!function) blas.error = fmt::format("libopenblas.so.0 has no {}", name);
-  };
-  void (*set_num_threads)(int);
-  const char* (*get_corename)();
-  int (*get_parallel)();
-  find(blas.sgemm, "cblas_sgemm");
-  find(blas.dgemm, "cblas_dgemm");
-  find(blas.take_buffer, "blas_memory_alloc");
-  find(blas.give_buffer, "blas_memory_free");
-  find(set_num_threads, "openblas_set_num_threads");
-  find(get_corename, "openblas_get_corename");
-  find(get_parallel, "openblas_get_parallel");
-  if (!blas.error.empty()) return blas;
-  set_num_threads(1);  // where the process had loaded it before
-  blas.kernels = get_corename();
-  blas.thread_safe = get_parallel() == 1;
-  return blas;
-}
-
-const OpenBlas& openblas() {
-  static const OpenBlas loaded = load_openblas();
-  return loaded;
-}
-
-/// A call to OpenBLAS, which takes a buffer for as long as it runs. OpenBLAS keeps the buffers of
-/// calls that have ended, and maps another where more calls run at once than ever before; if that
-/// fails, it retries for ever. Hence such a call maps the buffer first, and throws OutOfMemory
-/// where there is no room for it.
-class Call {
- public:
-  Call() {
-    ++running;
-    try {
-      if (running > mapped) map_buffers();
-    } catch (...) {
-      --running;
-      throw;
-    }
-  }
-  ~Call() { --running; }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
- private:
-  static void map_buffers() {
-    constexpr std::size_t bytes = std::size_t{128} << 20;
-    static std::mutex mutex;
-    static std::set<void*> buffers;
-    const std::lock_guard lock(mutex);
-    std::vector<std::unique_ptr<void, void (*)(void*)>> held;
-    for (; std::ssize(buffers) < running; mapped = static_cast<int>(buffers.size())) {
-      void* const room = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                              /*fd=*/-1, /*offset=*/0);
-      if (room == MAP_FAILED) throw OutOfMemory("", "a buffer of OpenBLAS", bytes);
-      munmap(room, bytes);
-      held.emplace_back(openblas().take_buffer(0), openblas().give_buffer);
-      buffers.insert(held.back().get());
-    }
-  }
-
-  static inline std::atomic<int> running = 0, mapped = 0;
-};
-
-template <class T>
-void blas_call(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
-               Into into) {
-  constexpr int row_major = 101, as_it_is = 111, transposed = 112;  // of BLAS's interface for C
-  const auto transpose = [](const auto& x) { return x.transposed ? transposed : as_it_is; };
-  const auto size = [](Index n) { return static_cast<int>(n); };
-  Gemm<T>* gemm;
-  if constexpr (std::is_same_v<T, float>) {
-    gemm = openblas().sgemm;
-  } else {
-    gemm = openblas().dgemm;
-  }
-  const Call call;
-  gemm(row_major, transpose(a), transpose(b), size(c.rows), size(c.cols), size(a.cols), T(1),
-       a.data, size(a.stride), b.data, size(b.stride), into == Into::add ? T(1) : T(0), c.data,
-       size(c.stride));
-}
-
-/// Whether the kernels of OpenBLAS use all of the registers that ours use.
-bool openblas_is_as_wide() {
-  const std::string_view kernels = openblas().kernels, ours = simd::target();
-  const bool avx512 =
-      kernels == "SkylakeX" || kernels == "Cooperlake" || kernels == "SapphireRapids";
-  if (ours.starts_with("AVX3")) return avx512;
-  return ours != "AVX2" || avx512 || kernels == "Haswell" || kernels == "Zen";
-}
-
-#else
-
-struct OpenBlas {
-  std::string kernels, error = "attune was built without it";
-  bool thread_safe = false;
-};
-
-OpenBlas openblas() { return {}; }
-constexpr bool openblas_is_as_wide() { return false; }
-
-#endif
-
-// Who multiplies
-
-std::string_view environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
+// Backend selection
 
 bool choose_blas() {
-  const std::string_view wanted = environment("ATTUNE_PRODUCTS");
-  if (wanted == "attune") return false;
-  if (wanted.empty()) {
-    return environment("ATTUNE_TARGET").empty() && openblas().thread_safe && openblas_is_as_wide();
-  }
-  if (wanted != "openblas") {
+  const char* wanted = std::getenv("ATTUNE_PRODUCTS");
+  if (!wanted || !*wanted || wanted == std::string_view("attune")) return false;
+  if (wanted != std::string_view("openblas"))
     fail("ATTUNE_PRODUCTS", in_quotes(wanted) + " is neither openblas nor attune");
-  }
-  if (!openblas().error.empty()) fail("ATTUNE_PRODUCTS", "OpenBLAS: " + openblas().error);
-  if (!openblas().thread_safe) {
-    fail("ATTUNE_PRODUCTS", "only OpenBLAS's pthread variant can be called by several threads");
-  }
+  blas_name();  // fails if it cannot be loaded
   return true;
 }
 
 bool uses_blas() {
   static const bool chosen = choose_blas();
   return chosen;
+}
+
+/// Whether OpenBLAS computes A·B: if it is chosen, the product is large enough for a call, and BLAS
+/// can count its elements.
+template <class T>
+bool by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
+  return uses_blas() && !in_bf16<T>() && a.rows > few_rows &&
+         a.rows * a.cols * b.cols >= blas_work &&
+         std::max({a.rows, a.cols, a.stride, b.cols, b.stride, stride_c}) <=
+             std::numeric_limits<int>::max();
 }
 
 // Packed matrices that are kept with the buffer they were packed from
@@ -257,61 +106,6 @@ class PackedForms final : public Attachment {
 
 namespace detail {
 
-std::string blas_name() {
-  return openblas().kernels.empty() ? "" : "OpenBLAS (" + openblas().kernels + ")";
-}
-
-#ifdef ATTUNE_BLAS
-
-template <class T>
-void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
-               Into into) {
-  product_of_this_cpu.store(true, std::memory_order_relaxed);
-  // A power of two, which any usual number of threads shares evenly.
-  const auto wanted = static_cast<std::uint64_t>(c.rows * c.cols * a.cols / blas_call_work);
-  const Index calls =
-      std::clamp<Index>(static_cast<Index>(std::bit_floor(wanted)), 1, most_blas_calls);
-  // BLAS's kernels take 48 rows or columns at a time, or a divisor of 48. Calls differ by 48 at
-  // most, so that threads end together.
-  const Index longest = std::max(c.rows, c.cols), pieces = (longest + 47) / 48;
-  parallel_for(calls, [&](Index i) {
-    const Index begin = i * pieces / calls * 48,
-                end = std::min(longest, (i + 1) * pieces / calls * 48);
-    if (c.rows > c.cols) {
-      blas_call(a.row_range(begin, end), b, c.row_range(begin, end), into);
-    } else {
-      blas_call(a, b.column_range(begin, end), c.column_range(begin, end), into);
-    }
-  });
-}
-
-#else
-
-template <class T>
-void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
-               Into into) {
-  gemm<T>(a, b, c, into);
-}
-
-#endif
-
-template void blas_gemm(const MatrixView<const float>&, const MatrixView<const float>&,
-                        const MatrixView<float>&, Into);
-template void blas_gemm(const MatrixView<const double>&, const MatrixView<const double>&,
-                        const MatrixView<double>&, Into);
-
-template <class T>
-bool made_by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Rows rows) {
-  const Index fewest_rows = a.transposed ? blas_rows : blas_batch_rows;
-  return rows == Rows::together && a.rows >= fewest_rows && b.cols >= blas_columns &&
-         a.cols >= blas_depth && a.rows * a.cols * b.cols >= blas_work &&
-         std::max({a.rows, a.cols, a.stride, b.cols, b.stride}) <=
-             std::numeric_limits<int>::max() &&
-         !in_bf16<T>() && uses_blas();
-}
-template bool made_by_blas(const MatrixView<const float>&, const MatrixView<const float>&, Rows);
-template bool made_by_blas(const MatrixView<const double>&, const MatrixView<const double>&, Rows);
-
 template <class T>
 PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses) {
   if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
@@ -336,7 +130,7 @@ template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const 
 
 std::string products() {
   const std::string own = "attune (" + simd_target() + ")";
-  return uses_blas() ? blas_name() + " and " + own : own;
+  return uses_blas() ? detail::blas_name() + " and " + own : own;
 }
 
 std::string products_used() {
@@ -359,17 +153,17 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed) {
 /// C = A·B or C += A·B for columns of c from `column` on, or C = start + A·B. B may be used again, as
 /// a weight is at the steps of a decoder: a packed form of it is kept where that pays.
 void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose transpose,
-              Tensor& c, Into into, Rows rows, Index column = 0, const Tensor& start = {}) {
+              Tensor& c, Into into, Index column = 0, const Tensor& start = {}) {
   visit_floating(operation, a, [&](auto zero) {
     using T = decltype(zero);
     const MatrixView<const T> x = matrix<T>(a, transpose.a), y = matrix<T>(b, transpose.b);
     const MatrixView<T> to{c.mutable_data<T>() + column, x.rows, y.cols, c.dim(-1)};
-    const bool by_blas = made_by_blas(x, y, rows) && to.stride <= std::numeric_limits<int>::max();
-    if (start.defined() && (by_blas || x.rows <= few_rows)) {
+    const bool blas = by_blas(x, y, to.stride);
+    if (start.defined() && (blas || x.rows <= few_rows)) {
       copy(broadcast_to(start, c.shape()), c);
-      return multiply(operation, a, b, transpose, c, Into::add, rows);
+      return multiply(operation, a, b, transpose, c, Into::add);
     }
-    if (by_blas) return blas_gemm(x, y, to, into);
+    if (blas) return blas_gemm(x, y, to, into);
     // One row reads B as it is just as fast, unless it is transposed.
     const bool may_keep = !x.transposed && x.rows < many_rows && (x.rows > 1 || y.transposed) &&
                           y.cols >= few_columns;
@@ -392,8 +186,7 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
 
 }  // namespace
 
-Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose,
-                  Rows rows) {
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose) {
   const char* const operation = y.defined() ? "add_matmul" : "matmul";
   require_same_dtype(operation, a, b);
   const bool fits = a.rank() >= 1 && b.rank() == 2 && (!transpose.a || a.rank() == 2) &&
@@ -407,7 +200,7 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose t
                                 to_string(shape)));
   }
   Tensor c = Tensor::uninitialized(shape, a.dtype(), operation);
-  multiply(operation, a, b, transpose, c, Into::overwrite, rows, 0, y);
+  multiply(operation, a, b, transpose, c, Into::overwrite, 0, y);
   return c;
 }
 
@@ -450,7 +243,7 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
     fail("add_product", fmt::format("columns {} to {} of {} do not exist", column,
                                     column + check['N'], to_string(c.shape())));
   }
-  multiply("add_product", a, b, {.a = true}, c, Into::add, Rows::together, column);
+  multiply("add_product", a, b, {.a = true}, c, Into::add, column);
 }
 
 }  // namespace attune

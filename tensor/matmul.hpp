@@ -1,4 +1,4 @@
-// Matrix products, and who makes them: BLAS or kernels of our own.
+// Matrix products and backend selection.
 #pragma once
 
 #include <atomic>
@@ -8,35 +8,22 @@
 
 namespace attune {
 
-/// Matrix products are made by attune's own kernels, and large ones by OpenBLAS where it is faster:
-/// gradients of weights, and those whose caller allows it (Rows::together).
-/// attune's kernels make all of them where OpenBLAS is not installed, where it is its serial or
-/// OpenMP variant, which several threads must not call at once, where its kernels use narrower
-/// registers than attune's (OPENBLAS_CORETYPE can do that), and where ATTUNE_TARGET asks for
-/// results that another CPU can repeat (precision.hpp). The environment may choose:
-/// ATTUNE_PRODUCTS=attune, or ATTUNE_PRODUCTS=openblas for OpenBLAS whatever its kernels. Any other
-/// value is an Error, here and in large products.
+/// Names the backends of matrix products: "attune (avx3)", the library's own kernels, or
+/// "OpenBLAS (Cooperlake) and attune (avx3)". Programs for which this text is equal compute the same
+/// bits; if it differs, so may the rounding of sums.
 ///
-/// The result is "OpenBLAS (Cooperlake) and attune (avx3)", or "attune (avx3)". Where this text is
-/// the same, a program gives the same bits for any number of threads; where it differs, so does the
-/// rounding of sums.
-///
-/// OpenBLAS is loaded by the first call of this function or the first product that it might make,
-/// with OPENBLAS_NUM_THREADS=1 in the environment meanwhile (no other thread may call getenv then).
-/// It uses one thread for each call in the whole process: attune's threads call it side by side.
+/// The environment variable ATTUNE_PRODUCTS selects the backend: `attune` (default) or `openblas`,
+/// which computes f32 and f64 products of at least 2^20 multiply-adds and 5 rows by OpenBLAS, on as
+/// many threads as attune uses. With OpenBLAS the bits also depend on the number of threads and a
+/// row of a product on the other rows. Any other value, or an OpenBLAS that cannot be loaded, is an
+/// Error here and in products.
 std::string products();
 
-/// Who has made the products of this process so far: `products_of_any_cpu` unless one was made by
+/// Backends used so far in this process: `products_of_any_cpu` unless a product was computed by
 /// OpenBLAS, in bf16, or by kernels without fused multiply-adds (precision.hpp); then the text of
 /// `products`.
 std::string products_used();
 inline constexpr const char* products_of_any_cpu = "attune, the same bits on any CPU";
-
-/// Whether each row of a product must be the same, to the bit, whatever the other rows are: in
-/// decoding, a sentence's words must not depend on the other sentences of the batch. With
-/// `together` the fastest product is used: in training, the result depends on the whole batch
-/// anyway.
-enum class Rows { apart, together };
 
 /// Which operands of a product are transposed first.
 struct Transpose {
@@ -46,11 +33,9 @@ struct Transpose {
 /// y + a·b for a (..., K), whose leading axes are folded into rows, and b (K, N). y is (..., N), or
 /// (N), which is added to every row, or undefined, which adds nothing. With transpose.a, a must be
 /// (K, M); with transpose.b, b is (N, K).
-Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose = {},
-                  Rows rows = Rows::apart);
-inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {},
-                     Rows rows = Rows::apart) {
-  return add_matmul({}, a, b, transpose, rows);
+Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose = {});
+inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {}) {
+  return add_matmul({}, a, b, transpose);
 }
 
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
@@ -128,20 +113,15 @@ void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
 
 namespace detail {
 
-/// The library with its kernels, "OpenBLAS (Cooperlake)"; empty where it cannot be loaded.
+/// The name of OpenBLAS with its kernels, "OpenBLAS (Cooperlake)". Fails if it cannot be loaded.
 std::string blas_name();
 
-/// C = A·B or C += A·B, for C not transposed, in as many calls as the shape says, each on one
-/// thread: the same bits for any number of threads. Not for bf16, and only where made_by_blas.
+/// C = A·B or C += A·B by OpenBLAS, after blas_name, for C not transposed. Not in bf16.
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into);
 
-/// Whether BLAS makes a·b: a matter of the sizes, and of what the caller asks for.
-template <class T>
-bool made_by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Rows rows);
-
-/// Whether a product was made that has other bits elsewhere.
+/// True once a CPU-dependent backend or precision was used.
 inline std::atomic<bool> product_of_this_cpu = false;
 
 /// How many products the caller is about to make of the matrix.

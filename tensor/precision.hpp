@@ -51,7 +51,7 @@ struct InPrecision : detail::Restored<Precision> {
 /// The same program gives the same bits with every instruction set that has fused multiply-adds
 /// (tested: "avx2", "avx3" and "neon"), for any number of threads: tiles and blocks are of fixed
 /// sizes, sums of a fixed number of parts, and glibc's functions in use agree. The others round a
-/// multiply-add twice. Products in bf16, and those made by OpenBLAS, are not part of this.
+/// multiply-add twice. Products in bf16 or by OpenBLAS are not part of this.
 std::string simd_target();
 
 }  // namespace attune

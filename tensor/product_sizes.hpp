@@ -1,34 +1,24 @@
-// The sizes that decide how a matrix product is made. All were measured: f32 on one core of a Zen
-// 4, with AVX-512. Not installed.
+// Sizes that select how a matrix product is computed, measured in f32 on one core of a Zen 4 with
+// AVX-512. Not installed.
 #pragma once
 
 #include <attune/tensor/shape.hpp>
 
 namespace attune::detail::sizes {
 
-// BLAS, or kernels of our own. BLAS packs both factors for each call; ours pack B, which often is
-// still packed from the product before.
-
-/// The smallest product C (M, N) += A (M, K)·B (K, N) that BLAS makes faster, by up to 8 %. With
-/// fewer columns ours are up to 9 % faster.
-constexpr Index blas_rows = 256, blas_columns = 1024, blas_depth = 256;
-/// The smallest M where the rows of A are those of a batch. It is larger: a loss over a large
-/// vocabulary takes blocks of 256 rows, and attune's kernels pack the weight once for all blocks.
-constexpr Index blas_batch_rows = 512;
-/// The least multiply-adds of a product by BLAS, and those of each call (5 ms of one core) into
-/// which it is cut for several threads. Two calls take up to 4 % more time in all than one, and
-/// eight up to 12 %, as each call packs its factors.
-constexpr Index blas_work = 512 * 1024 * 1024, blas_call_work = blas_work / 2;
-/// Calls of one product, enough for as many threads.
-constexpr Index most_blas_calls = 8;
+/// The least multiply-adds of a product that OpenBLAS computes, if it is selected: below, its call
+/// and its packing of both factors cost more than they gain.
+constexpr Index blas_work = 1024 * 1024;
 
 // Kernels of our own.
 
-/// Steps of k in a block: 256 rows of a panel fill the first-level cache, those of a tile stay in
-/// the second.
-constexpr Index depth_block = 256;
-/// The largest tiles of C: their parts of A and B for a block of k stay in the second-level cache.
-constexpr Index most_rows = 512, most_cols = 256;
+/// Steps of k in a block: the rows of A that a kernel reads at a time (28 KiB) stay in the
+/// first-level cache while panels of B are read from the second. 256 steps were up to 4 % slower:
+/// C is read and written more often.
+constexpr Index depth_block = 512;
+/// The largest tiles of C: their parts of A and B for a block of k (1 MiB) stay in the second-level
+/// cache.
+constexpr Index most_rows = 256, most_cols = 256;
 /// Columns of a tile where B is not packed: long pieces of its rows.
 constexpr Index most_cols_of_rows = 2048;
 /// A product is cut into this many tiles for the sake of threads, as long as each has rows enough

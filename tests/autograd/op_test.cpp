@@ -268,18 +268,6 @@ TEST_CASE("Ops: products of empty batches, and with K = 0") {
                   zeros({2, 3, 4})));
 }
 
-TEST_CASE("matmul: a batch is multiplied as is fastest where backward follows, and only there") {
-  const Tensor x = randn({600, 800}), w = randn({800, 1200}, DType::f32, 2);
-  const Var weight = variable(w);
-  const Tensor y = zeros({1200});
-  CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w, {}, Rows::together)));
-  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(),
-                  add_matmul(y, x, w, {}, Rows::together)));
-  const NoGrad no_grad;
-  CHECK(identical(matmul(Var(x), weight).value(), matmul(x, w)));
-  CHECK(identical(add_matmul(Var(y), Var(x), weight).value(), add_matmul(y, x, w)));
-}
-
 TEST_CASE("layer_norm: one element in a row, or none") {
   const Var one = variable(reals({2, 1}, {5, -5})), gain = variable(reals({1}, {3})),
             bias = variable(reals({1}, {4}));

@@ -7,7 +7,6 @@ Each runs with more and more address space, until it succeeds.
 """
 import pathlib, resource, subprocess, sys, tempfile
 
-# Its products are large enough for OpenBLAS, which wants buffers of 128 MiB.
 TRAIN = """train pairs.tsv --valid pairs.tsv --tokens words --hidden 256 --embedding 256 --batch 64 --steps 3
     --validate-every 2 --threads 2 --out model"""
 

@@ -32,13 +32,13 @@ std::vector<std::filesystem::path> last_trained() {
 }
 
 /// Each step may end with Interrupted.
-struct Interruptible : models::AnyModel {
-  explicit Interruptible(models::AnyModel model) : models::AnyModel(std::move(model)) {}
-  Step step(const Words& words, const State& state) const {
+models::AnyModel interruptible(models::AnyModel model) {
+  model.step = [step = model.step](const auto& words, const auto& state) {
     stop_if_interrupted();
-    return models::AnyModel::step(words, state);
-  }
-};
+    return step(words, state);
+  };
+  return model;
+}
 
 }  // namespace
 
@@ -124,7 +124,7 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
 
 models::AnyModel network_of(Models models) {
   std::vector<models::AnyModel> all;
-  for (const Model& model : models) all.push_back(models::AnyModel(Interruptible(model.network())));
+  for (const Model& model : models) all.push_back(interruptible(model.network()));
   return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
 }
 

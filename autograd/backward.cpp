@@ -82,7 +82,7 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
     // Reads are checked as in that pullback.
     const detail::Restored scope(detail::pullback_context, product.context);
     if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
-    bytes_of(product.a);
+    bytes_of(product.a), bytes_of(product.b);
     a.push_back(product.a);
     b.push_back(product.b);
   }

@@ -1,0 +1,130 @@
+// Parameters, inputs and results of layers that change between forward and backward: an error, or
+// the gradients of what they were.
+#include <functional>
+#include <optional>
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/backward.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/nn/attention.hpp>
+#include <attune/nn/recurrent.hpp>
+#include <attune/nn/transformer.hpp>
+#include <attune/tensor/check.hpp>
+
+#include "tools.hpp"
+
+namespace attune::nn {
+namespace {
+
+using Vars = std::vector<Var>;
+
+/// A layer as a function of two sequences x (T, B, 4) and h (S, B, 4), to all of its results.
+struct Layer {
+  std::string name;
+  std::function<std::function<Vars(const Tensor& x, const Tensor& h)>(const Scope&)> make;
+};
+
+std::vector<Layer> layers() {
+  std::vector<Layer> all;
+  const Mask mask = mask_of(4, {4, 2});
+  for (const Cell cell : {Cell::lstm, Cell::gru, Cell::gru_reset_before}) {
+    for (const Direction direction : {Direction::forward, Direction::backward}) {
+      all.push_back({name_of(cell), [=](const Scope& scope) {
+                       return [=, cell = Recurrent(scope, 4, 3, {.cell = cell})](
+                                  const Tensor& x, const Tensor&) -> Vars {
+                         const auto [h, last] = cell(x, {.mask = mask, .direction = direction});
+                         const auto next = cell.step(cell.input(x[0]), last);
+                         return next.c.defined() ? Vars{h, last.h, last.c, next.h, next.c}
+                                                 : Vars{h, last.h, next.h};
+                       };
+                     }});
+    }
+  }
+  for (const ScoreKind& kind : score_kinds()) {
+    for (const Window window : {Window::global, Window::local_predictive}) {
+      all.push_back({kind.name, [=](const Scope& scope) {
+                       const ScoreOptions score{.kind = kind.name,
+                                                .attention = 4,
+                                                .heads = 2,
+                                                .coverage = Coverage::summed,
+                                                .radius = 1};
+                       return [=, attention = Attention(make_score(scope, 4, 4, score), scope, 4,
+                                                        {.window = window, .half_width = 1})](
+                                  const Tensor& x, const Tensor& h) -> Vars {
+                         const Memory memory = attention.remember(h, mask);
+                         const auto [c, alpha] = attention({.state = x[0]}, memory);
+                         const auto [c_next, alpha_next] =
+                             attention({.state = x[1], .past = attention.next({}, alpha)}, memory);
+                         return {c, alpha, c_next, alpha_next};
+                       };
+                     }});
+    }
+  }
+  all.push_back({"transformer", [=](const Scope& scope) {
+                   const TransformerLayerOptions options{.size = 4, .heads = 2, .inner = 5};
+                   return [=, layer = TransformerLayer(scope, options, Causal::yes, 4)](
+                              const Tensor& x, const Tensor& h) -> Vars {
+                     return {layer(x, {}, layer.remember(h, mask)).y};
+                   };
+                 }});
+  all.push_back(
+      {"others", [](const Scope& scope) {
+         return [conv = Conv1d(scope / "conv", 4, 3),
+                 table = Embedding(scope / "table", 5, 3).table(),
+                 norm = LayerNorm(scope / "norm", 3)](const Tensor& x, const Tensor& h) -> Vars {
+           const Var y = norm(conv({x, {}}).x);
+           return {
+               y, matmul(y, table, {.b = true}), gather(table, arange(4)),
+               affine_cross_entropy(conv({h, {}}).x, {table, {}, true}, zeros({2, 2}, DType::i32))};
+         };
+       }});
+  return all;
+}
+
+/// Of all parameters, where tensor `changed` is filled with ones before backward: an input, a
+/// parameter or a result, or beyond these none; nothing where that is an error.
+std::optional<std::vector<Tensor>> gradients(const Layer& layer, std::size_t changed) {
+  Parameters parameters(1, DType::f64);
+  const auto run = layer.make(parameters);
+  const Var before = exp(variable(ones({1}, DType::f64)));  // older than the inputs
+  std::vector<Tensor> kept{randn({4, 2, 4}, DType::f64, 2), randn({4, 2, 4}, DType::f64, 3)};
+  Var loss = sum(before);
+  for (int time = 0; time < 2; ++time) {
+    for (const Var& y : run(kept[0], kept[1])) {
+      kept.push_back(y.value());
+      loss = loss + sum(y * randn(y.shape(), DType::f64, 9));
+    }
+  }
+  for (const NamedVariable& parameter : parameters) kept.push_back(parameter.variable.value());
+  if (changed < kept.size()) fill(kept[changed], 1);
+  try {
+    const Gradients all = backward(loss);
+    return std::vector<Tensor>(all.all().begin(), all.all().end());
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    CHECK_MESSAGE(message.ends_with("was modified in place after the forward pass"), message);
+    return {};
+  }
+}
+
+TEST_CASE(
+    "In place: what changes between forward and backward of a layer is an error or harmless") {
+  for (const Layer& layer : layers()) {
+    INFO(layer.name);
+    constexpr std::size_t none = 99;
+    const auto right = gradients(layer, none);
+    REQUIRE(right);
+    int errors = 0;
+    for (std::size_t changed = 0; changed < 40; ++changed) {
+      CAPTURE(changed);
+      const auto found = gradients(layer, changed);
+      errors += !found;
+      CHECK((!found || std::ranges::equal(*found, *right, identical)));
+    }
+    CHECK(errors >= 2);
+  }
+}
+
+}  // namespace
+}  // namespace attune::nn

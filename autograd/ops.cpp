@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -13,12 +17,28 @@ namespace attune {
 
 namespace {
 
+/// slope(dy, kept), element by element, but 0 where dy is 0: where `where` did not choose an element,
+/// its slope does not count, be it infinite or NaN. The choice is made by bits, which vectorises.
+template <class Slope>
+Tensor sloped(const char* operation, const Tensor& dy, const Tensor& kept, Slope slope) {
+  return zip(operation, dy, kept, [=]<class T>(T d, T v) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    return std::bit_cast<T>(std::bit_cast<Bits>(slope(d, v)) & -Bits(d != 0));
+  });
+}
+Tensor times(const Tensor& dy, const Tensor& factor) {
+  return sloped("multiply", dy, factor, std::multiplies<>());
+}
+Tensor over(const Tensor& dy, const Tensor& divisor) {
+  return sloped("divide", dy, divisor, std::divides<>());
+}
+
 /// y = f(x), with the gradient slope(dy, kept) of each element.
 template <class Slope>
 Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Tensor& kept,
                 Slope slope) {
   return record(operation, y).wrt(x, [=](const Tensor& dy) {
-    return zip(operation, dy, kept, slope);
+    return sloped(operation, dy, kept, slope);
   });
 }
 
@@ -72,19 +92,20 @@ Var operator-(const Var& a, const Var& b) {
 
 Var operator*(const Var& a, const Var& b) {
   return record("multiply", a.value() * b.value())
-      .wrt(a,
-           [b = b.value(), shape = a.shape()](const Tensor& dy) { return sum_to(dy * b, shape); })
-      .wrt(b,
-           [a = a.value(), shape = b.shape()](const Tensor& dy) { return sum_to(dy * a, shape); });
+      .wrt(a, [b = b.value(),
+               shape = a.shape()](const Tensor& dy) { return sum_to(times(dy, b), shape); })
+      .wrt(b, [a = a.value(), shape = b.shape()](const Tensor& dy) {
+        return sum_to(times(dy, a), shape);
+      });
 }
 
 Var operator/(const Var& a, const Var& b) {
   const Tensor y = a.value() / b.value();
   return record("divide", y)
-      .wrt(a,
-           [b = b.value(), shape = a.shape()](const Tensor& dy) { return sum_to(dy / b, shape); })
+      .wrt(a, [b = b.value(),
+               shape = a.shape()](const Tensor& dy) { return sum_to(over(dy, b), shape); })
       .wrt(b, [y, b = b.value(), shape = b.shape()](const Tensor& dy) {
-        return sum_to(-(dy * y) / b, shape);
+        return sum_to(over(-times(dy, y), b), shape);
       });
 }
 
@@ -105,7 +126,9 @@ Var operator-(double a, const Var& b) {
 Var operator*(double a, const Var& b) { return b * a; }
 Var operator/(double a, const Var& b) {
   const Tensor y = a / b.value();
-  return record("divide", y).wrt(b, [y, b = b.value()](const Tensor& dy) { return -(dy * y) / b; });
+  return record("divide", y).wrt(b, [y, b = b.value()](const Tensor& dy) {
+    return over(-times(dy, y), b);
+  });
 }
 Var operator-(const Var& x) {
   return record("negate", -x.value()).wrt(x, [](const Tensor& dy) { return -dy; });
@@ -115,11 +138,13 @@ Var operator-(const Var& x) {
 
 Var exp(const Var& x) {
   const Tensor y = exp(x.value());
-  return record("exp", y).wrt(x, [y](const Tensor& dy) { return dy * y; });
+  return record("exp", y).wrt(x, [y](const Tensor& dy) { return times(dy, y); });
 }
 
 Var log(const Var& x) {
-  return record("log", log(x.value())).wrt(x, [x = x.value()](const Tensor& dy) { return dy / x; });
+  return record("log", log(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
+    return over(dy, x);
+  });
 }
 
 Var tanh(const Var& x) {
@@ -146,7 +171,7 @@ Var gelu(const Var& x) {
 
 Var softplus(const Var& x) {
   return record("softplus", softplus(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
-    return dy * sigmoid(x);
+    return times(dy, sigmoid(x));
   });
 }
 
@@ -169,7 +194,7 @@ Var square(const Var& x) {
 Var power(const Var& x, double p) {
   return record("power", power(x.value(), p)).wrt(x, [p, x = x.value()](const Tensor& dy) {
     if (p == 0) return zeros(x.shape(), x.dtype());  // at x = 0 too
-    return dy * power(x, p - 1) * p;
+    return times(dy, power(x, p - 1)) * p;
   });
 }
 
@@ -274,15 +299,20 @@ Var norm(const Var& x, int axis, KeepAxes keep) {
   const Tensor y = norm(x.value(), axis, KeepAxes::yes);
   return record("norm", reduced(y, axis, keep)).wrt(x, [y, x = x.value()](const Tensor& dy) {
     const Tensor direction = zip("norm", x, y, [](auto v, auto n) { return n == 0 ? n : v / n; });
-    return dy.reshape(y.shape()) * direction;
+    return times(dy.reshape(y.shape()), direction);
   });
 }
 
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep) {
   const Tensor y = log_sum_exp(x.value(), axis, KeepAxes::yes);
-  return record("log_sum_exp", reduced(y, axis, keep)).wrt(x, [y, x = x.value()](const Tensor& dy) {
-    return dy.reshape(y.shape()) * exp(x - y);
-  });
+  return record("log_sum_exp", reduced(y, axis, keep))
+      .wrt(x, [y, x = x.value(), axis](const Tensor& dy) {
+        // Not exp(x - y): y is rounded. Of -∞ alone, the limit is 0.
+        const Tensor share = zip("log_sum_exp", softmax(x, axis), y, [](auto p, auto sum) {
+          return sum == -std::numeric_limits<decltype(sum)>::infinity() ? decltype(p)(0) : p;
+        });
+        return times(dy.reshape(y.shape()), share);
+      });
 }
 
 Var softmax(const Var& x, int axis, const Mask& mask) {

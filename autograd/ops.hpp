@@ -50,7 +50,11 @@ Var maximum(const Var& a, const Var& b);
 /// The smaller of two; where they are equal, the gradient goes to a.
 Var minimum(const Var& a, const Var& b);
 /// a where the mask is 1, b where it is 0; all three broadcast. What stands in the one that was not
-/// chosen does not matter, NaN included, and its gradient is 0.
+/// chosen does not matter, NaN included, and its gradient is 0. That holds for what it was computed
+/// from element by element, too, as 0 times an infinite slope counts as 0 there:
+///     where(mask, a * log(a), 0.0)      // entropy with 0 log 0 = 0
+/// Other operations mix elements: where their input may be NaN, choose that first, as in
+/// matmul(where(mask, x, 0.0), w).
 Var where(const Mask& mask, const Var& a, const Var& b);
 Var where(const Mask& mask, const Var& a, double b);
 /// (..., 2R) -> (..., R): y_r = max(x_r, x_{r+R}), over pairs (Goodfellow et al., 2013).

@@ -369,11 +369,13 @@ HWY_INLINE void Gelu(const T* x, T* y, Index n) {
 template <class T>
 HWY_INLINE void GeluBackward(const T* x, const T* dy, T* dx, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto v = at.load(x), gate = GeluGate(at.d, v);
+    const auto d = at.load(dy);  // where it is 0, so is dx, whatever x is
+    const auto v = hn::IfThenElse(hn::Eq(d, at.set(0)), at.set(1), at.load(x)),
+               gate = GeluGate(at.d, v);
     // x ∂(2u)/∂x = x (a + 3 b x²); its factor is 0 long before x³ overflows.
     const auto c = hn::Clamp(v, at.set(-100), at.set(100)), c2 = hn::Mul(c, c);
     const auto slope = hn::Mul(c, hn::MulAdd(c2, at.set(T(3 * kGeluB)), at.set(T(kGeluA))));
-    at.store(hn::Mul(at.load(dy), hn::MulAdd(SigmoidSlope(gate), slope, gate)), dx);
+    at.store(hn::Mul(d, hn::MulAdd(SigmoidSlope(gate), slope, gate)), dx);
   });
 }
 

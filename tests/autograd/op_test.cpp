@@ -233,6 +233,60 @@ TEST_CASE("Ops: norm has gradient 0 where it is 0") {
                   reals({2, 2}, {6, 8, 0, 0})));
 }
 
+TEST_CASE("where: what it does not choose reaches no gradient, whatever its slope is there") {
+  const struct {
+    const char* name;
+    Var (*f)(const Var& x);
+  } functions[] = {{"x log x", [](const Var& x) { return x * log(x); }},
+                   {"log", log},
+                   {"sqrt", sqrt},
+                   {"x^-0.5", [](const Var& x) { return power(x, -0.5); }},
+                   {"1 / x", [](const Var& x) { return 1.0 / x; }},
+                   {"x / x", [](const Var& x) { return x / x; }},
+                   {"exp(1 / x)", [](const Var& x) { return exp(1.0 / x); }},
+                   {"square(log x)", [](const Var& x) { return square(log(x)); }},
+                   {"tanh(log x)", [](const Var& x) { return tanh(log(x)); }},
+                   {"sigmoid(log x)", [](const Var& x) { return sigmoid(log(x)); }},
+                   {"softplus(log x)", [](const Var& x) { return softplus(log(x)); }},
+                   {"gelu(log x)", [](const Var& x) { return gelu(log(x)); }},
+                   {"relu(log x)", [](const Var& x) { return relu(log(x)); }},
+                   {"|log x|", [](const Var& x) { return abs(log(x)); }},
+                   {"max(log x, x)", [](const Var& x) { return maximum(log(x), x); }},
+                   {"norm(log x)", [](const Var& x) { return norm(log(x), -1); }},
+                   {"log_sum_exp(x)", [](const Var& x) { return log_sum_exp(log(x), -1); }}};
+  const Mask chosen = reals({8, 1}, {1, 0, 0, 0, 0, 0, 0, 1});
+  const Tensor all = reals({8, 1}, {2, 0, -0.0, -1, infinity, -infinity, nan, 3});
+  for (const auto& [name, f] : functions) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      INFO(name);
+      const Tensor x = all.to(dtype), dy = ones({8, 1}, dtype);
+      const auto masked = [&, f = f](const Var& v) {
+        const Var y = f(v);
+        return where(chosen, reshape(y, {8, 1}), 0.0);
+      };
+      const Tensor right = gradient(masked, where(chosen, x, 2.0), dy);
+      CHECK(difference(gradient(masked, x, dy), right) == 0);
+    }
+  }
+}
+
+TEST_CASE("log_sum_exp: elements of -inf get gradient 0, also where there are no others") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = reals({2, 3}, {-infinity, 1, 1, -infinity, -infinity, -infinity}).to(dtype);
+    const Tensor dx = gradient([](const Var& v) { return log_sum_exp(v, 1); }, x, ones({2}, dtype));
+    CHECK(difference(dx.to(DType::f64), reals({2, 3}, {0, 0.5, 0.5, 0, 0, 0})) <= 1e-7);
+  }
+}
+
+TEST_CASE("log_sum_exp: gradients are those of the differences, however large all elements are") {
+  const Tensor x = reals({4}, {0, 1, 2, 3});
+  const auto dx = [](const Tensor& of) {
+    return gradient([](const Var& v) { return log_sum_exp(v, 0); }, of, ones({}, of.dtype()));
+  };
+  for (const double offset : {1e4, 1e6})
+    CHECK(difference(dx((x + offset).to(DType::f32)).to(DType::f64), dx(x)) <= 1e-6);
+}
+
 TEST_CASE("Ops: an axis of extent 1, and one of extent 0") {
   const Var one = reals({2, 1}, {-3, 4});
   CHECK(identical(max(one, 1).value(), reals({2}, {-3, 4})));

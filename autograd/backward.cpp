@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -301,13 +302,14 @@ Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tenso
   }
 }
 
-Gradients& Gradients::operator+=(const Gradients& other) {
+Gradients& Gradients::operator+=(Gradients other) {
   for (std::size_t k = 0; k < other.ids_.size(); ++k) {
     const auto i = std::ranges::lower_bound(ids_, other.ids_[k]) - ids_.begin();
     const auto at = tensors_.begin() + i;
     if (i == std::ssize(ids_) || ids_[i] != other.ids_[k]) {
       ids_.insert(ids_.begin() + i, other.ids_[k]);
-      tensors_.insert(at, other.tensors_[k]);
+      const bool shared = !other.tensors_[k].unique();
+      tensors_.insert(at, shared ? other.tensors_[k].clone() : std::move(other.tensors_[k]));
     } else if (at->unique()) {
       add_in_place(*at, other.tensors_[k]);
     } else {  // somebody else holds it as it was
@@ -349,7 +351,10 @@ void Gradients::scale(double factor) {
   const bool known = norm_is_known() && std::abs(factor) <= 1;  // others may make it overflow
   for (Tensor& gradient : tensors_) {
     if (!gradient.unique()) gradient = gradient.clone();  // somebody else holds it as it was
-    scale_in_place(gradient, factor);
+    // A factor that f32 holds as a denormal, with few bits, is split: the first part is exact.
+    const bool split = std::abs(factor) < std::numeric_limits<float>::min();
+    if (split) scale_in_place(gradient, 0x1p-64);
+    scale_in_place(gradient, split ? factor * 0x1p64 : factor);
   }
   norm_ *= std::abs(factor);
   norm_at_ = known ? detail::observe() : 0;

@@ -43,10 +43,11 @@ class Gradients {
   double global_norm();
 
   /// Adds those of another loss, variable by variable; what only one of the two has stays as it is.
-  /// So micro-batches add up, in the order in which they are added:
-  ///     for (const Batch& part : parts) total += backward(loss(part));
-  ///     total.scale(1.0 / parts.size());
-  Gradients& operator+=(const Gradients& other);
+  /// The sum shares no elements with `other`. So micro-batches add up, in the order in which they
+  /// are added. If a loss is the mean over its tokens, the mean over those of all parts weighs each
+  /// part by its share of them:
+  ///     for (const Batch& part : parts) total += backward(loss(part) * (tokens(part) / tokens(all)));
+  Gradients& operator+=(Gradients other);
 
   /// All of them times a factor. What others hold of them stays as it was.
   void scale(double factor);

@@ -365,6 +365,14 @@ TEST_CASE("optimisers: set_rate changes the rate of later steps, and of the deca
                    w * (0.75 * 0.875)) < 1e-15);
 }
 
+TEST_CASE("Adam: a gradient of 1e-30, whose square is 0 in f32, is divided by epsilon") {
+  nn::Parameters params;
+  const Var w = params.add("w", {1}, nn::init::zeros());
+  nn::Adam adam(params, {.rate = 1});
+  for (int i = 0; i < 2; ++i) adam.step(gradients_of({{w, full({1}, 1e-30)}}));
+  CHECK(w.item() / -2e-22 == doctest::Approx(1).epsilon(1e-5));
+}
+
 TEST_CASE("AdamW: where nothing decays, every bit is Adam's") {
   const auto nothing = [](const NamedVariable&) { return false; };
   Two adam(kinds[0]), adamw(kind<nn::Adam>(

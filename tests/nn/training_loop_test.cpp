@@ -1,8 +1,10 @@
 #include <cmath>
+#include <fstream>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <attune/autograd/loss.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -66,9 +68,51 @@ TEST_CASE("clip_by_global_norm: gradients whose squares overflow have a norm") {
       f64(reals({2}, {3e200, 0}), reals({1}, {-4e200}));
   CHECK(nn::clip_by_global_norm(f32.gradients, 5) == doctest::Approx(5e30));
   CHECK(difference(f32.gradients[f32.a], Tensor::of({2}, {3.f, -4.f})) < 1e-6);
+  Pair largest(Tensor::of({2}, {1.8e38f, -2.4e38f}), zeros({1}));
+  CHECK(nn::clip_by_global_norm(largest.gradients, 1e-3) == doctest::Approx(3e38));
+  CHECK(difference(largest.gradients[largest.a] * 1e3, Tensor::of({2}, {0.6f, -0.8f})) < 1e-6);
   CHECK(nn::clip_by_global_norm(f64.gradients, 5) == doctest::Approx(5e200).epsilon(1e-14));
   CHECK(difference(f64.gradients[f64.a], reals({2}, {3, 0})) < 1e-14);
   CHECK(difference(f64.gradients[f64.b], reals({1}, {-4})) < 1e-14);
+}
+
+/// Runs code that stands in autograd/backward.hpp in these words.
+#define DOCUMENTED(...)                                               \
+  __VA_ARGS__;                                                        \
+  std::ifstream header(ATTUNE_SOURCE "/autograd/backward.hpp");       \
+  const std::string text(std::istreambuf_iterator<char>(header), {}); \
+  CHECK(text.find(#__VA_ARGS__) != std::string::npos)
+
+TEST_CASE("Gradients: the documented loop over parts of a batch gives the gradient of all of it") {
+  struct Batch {
+    Tensor x, next, mask;
+  };
+  const Var w = variable(randn({3, 5}, DType::f64));
+  const auto tokens = [](const Batch& batch) { return sum(batch.mask).item(); };
+  const auto loss = [&](const Batch& batch) {
+    return cross_entropy(matmul(batch.x, w), batch.next, batch.mask);
+  };
+  const Batch all{
+      randn({9, 2, 3}, DType::f64, 2),
+      Tensor::of<std::int32_t>({9, 2}, {1, 2, 3, 4, 0, 1, 1, 2, 3, 4, 0, 1, 1, 2, 3, 4, 0, 1}),
+      test::ragged_mask(9, {9, 2})};
+  std::vector<Batch> parts;
+  for (Index b = 0; b < 2; ++b)
+    parts.push_back(
+        {slice(all.x, 1, b, b + 1), slice(all.next, 1, b, b + 1), slice(all.mask, 1, b, b + 1)});
+  Gradients total;
+  DOCUMENTED(for (const Batch& part
+                  : parts) total += backward(loss(part) * (tokens(part) / tokens(all))));
+  CHECK(difference(total[w], backward(loss(all))[w]) < 1e-14);
+}
+
+TEST_CASE("Gradients: a sum shares no elements with what was added") {
+  Pair p(of_a, of_b);
+  Gradients total;
+  total += p.gradients;
+  for (Tensor gradient : total.all()) fill(gradient, 7);
+  CHECK(identical(p.gradients[p.a], of_a));
+  CHECK(identical(p.gradients[p.b], of_b));
 }
 
 TEST_CASE("clip_by_global_norm: a limit that is not positive is an error") {

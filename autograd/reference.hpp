@@ -44,7 +44,7 @@ inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence
   Var h = or_zeros(options.h0, {xw.dim(1), n}, xw.dtype());
   Var c = lstm ? or_zeros(options.c0, {xw.dim(1), n}, xw.dtype()) : Var();
   const Var b_hn = or_zeros(options.b_hn, {n}, xw.dtype());
-  std::vector<Var> states(steps);
+  std::vector<Var> states(static_cast<std::size_t>(steps));
   for (Index step = 0; step < steps; ++step) {
     const Index t = options.direction == Direction::forward ? step : steps - 1 - step;
     const auto x = [&](Index k) { return block(xw[t], k, n); };
@@ -62,7 +62,7 @@ inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence
       h_next = (1 - z) * candidate + z * h;
     }
     h = masked(options.mask, t, h_next, h);
-    states[t] = h;
+    states[static_cast<std::size_t>(t)] = h;
   }
   return {stack(states), c};
 }

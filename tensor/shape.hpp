@@ -54,7 +54,7 @@ class Shape {
   Index size() const { return product(0, rank_); }
 
   /// Extent of an axis; a negative axis counts from the end. Throws when there is no such axis.
-  Index operator[](int axis) const { return extents_[this->axis(axis)]; }
+  Index operator[](int axis) const { return extents_[static_cast<std::size_t>(this->axis(axis))]; }
 
   /// The axis as a number from 0: -1 is the last one. Throws an Error of that operation when there
   /// is no such axis.
@@ -81,7 +81,7 @@ class Shape {
   /// Product of the extents from axis `begin` up to, not including, axis `end`.
   Index product(int begin, int end) const {
     Index n = 1;
-    for (int i = begin; i < end; ++i) n *= extents_[i];
+    for (int i = begin; i < end; ++i) n *= extents_[static_cast<std::size_t>(i)];
     return n;
   }
 

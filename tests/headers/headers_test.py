@@ -20,7 +20,7 @@ def compile_header(build, header):
     roots = [f"-I{build / layer / 'include'}" for layer in ("tensor", "autograd", "nn", "models")]
     line = f"#include <{header}>\n"
     command = [os.environ.get("CXX", "g++"), "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic",
-               "-Wshadow", "-Werror", *roots, "-x", "c++", "-"]
+               "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror", *roots, "-x", "c++", "-"]
     return subprocess.run(command, input=2 * line, text=True, capture_output=True)
 
 

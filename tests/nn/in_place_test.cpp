@@ -28,18 +28,16 @@ struct Layer {
 std::vector<Layer> layers() {
   std::vector<Layer> all;
   const Mask mask = mask_of(4, {4, 2});
-  for (const Cell cell : {Cell::lstm, Cell::gru, Cell::gru_reset_before}) {
-    for (const Direction direction : {Direction::forward, Direction::backward}) {
-      all.push_back({name_of(cell), [=](const Scope& scope) {
-                       return [=, cell = Recurrent(scope, 4, 3, {.cell = cell})](
-                                  const Tensor& x, const Tensor&) -> Vars {
-                         const auto [h, last] = cell(x, {.mask = mask, .direction = direction});
-                         const auto next = cell.step(cell.input(x[0]), last);
-                         return next.c.defined() ? Vars{h, last.h, last.c, next.h, next.c}
-                                                 : Vars{h, last.h, next.h};
-                       };
-                     }});
-    }
+  for (const Cell kind : {Cell::lstm, Cell::gru, Cell::gru_reset_before}) {
+    all.push_back(
+        {name_of(kind), [=](const Scope& scope) {
+           const Recurrent cell(scope, 4, 3, {.cell = kind});
+           return [=](const Tensor& x, const Tensor&) -> Vars {
+             const auto [h, last] = cell(x, {.mask = mask});
+             const auto next = cell.step(cell.input(x[0]), last);
+             return kind == Cell::lstm ? Vars{h, last.c, next.h, next.c} : Vars{h, next.h};
+           };
+         }});
   }
   for (const ScoreKind& kind : score_kinds()) {
     for (const Window window : {Window::global, Window::local_predictive}) {
@@ -49,36 +47,35 @@ std::vector<Layer> layers() {
                                                 .heads = 2,
                                                 .coverage = Coverage::summed,
                                                 .radius = 1};
-                       return [=, attention = Attention(make_score(scope, 4, 4, score), scope, 4,
-                                                        {.window = window, .half_width = 1})](
-                                  const Tensor& x, const Tensor& h) -> Vars {
+                       const Attention attention(make_score(scope, 4, 4, score), scope, 4,
+                                                 {.window = window, .half_width = 1});
+                       return [=](const Tensor& x, const Tensor& h) -> Vars {
                          const Memory memory = attention.remember(h, mask);
                          const auto [c, alpha] = attention({.state = x[0]}, memory);
                          const auto [c_next, alpha_next] =
-                             attention({.state = x[1], .past = attention.next({}, alpha)}, memory);
+                             attention({x[1], attention.next({}, alpha)}, memory);
                          return {c, alpha, c_next, alpha_next};
                        };
                      }});
     }
   }
   all.push_back({"transformer", [=](const Scope& scope) {
-                   const TransformerLayerOptions options{.size = 4, .heads = 2, .inner = 5};
-                   return [=, layer = TransformerLayer(scope, options, Causal::yes, 4)](
-                              const Tensor& x, const Tensor& h) -> Vars {
+                   const TransformerLayer layer(scope, {.size = 4, .heads = 2, .inner = 5},
+                                                Causal::yes, 4);
+                   return [=](const Tensor& x, const Tensor& h) -> Vars {
                      return {layer(x, {}, layer.remember(h, mask)).y};
                    };
                  }});
-  all.push_back(
-      {"others", [](const Scope& scope) {
-         return [conv = Conv1d(scope / "conv", 4, 3),
-                 table = Embedding(scope / "table", 5, 3).table(),
-                 norm = LayerNorm(scope / "norm", 3)](const Tensor& x, const Tensor& h) -> Vars {
-           const Var y = norm(conv({x, {}}).x);
-           return {
-               y, matmul(y, table, {.b = true}), gather(table, arange(4)),
-               affine_cross_entropy(conv({h, {}}).x, {table, {}, true}, zeros({2, 2}, DType::i32))};
-         };
-       }});
+  all.push_back({"others", [](const Scope& scope) {
+                   const Conv1d conv(scope / "conv", 4, 3);
+                   const LayerNorm norm(scope / "norm", 3);
+                   const Var table = Embedding(scope / "table", 5, 3).table();
+                   return [=](const Tensor& x, const Tensor& h) -> Vars {
+                     const Var y = norm(conv({x, {}}).x), z = conv({h, {}}).x;
+                     return {y, matmul(y, table, {.b = true}), gather(table, arange(4)),
+                             affine_cross_entropy(z, {table, {}, true}, zeros({2, 2}, DType::i32))};
+                   };
+                 }});
   return all;
 }
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <cstring>
 #include <map>
 #include <new>
 #include <span>
@@ -47,12 +49,74 @@ struct UniqueNames : std::map<Key, Value, Rest...> {
 };
 using Json = nlohmann::basic_json<UniqueNames>;
 
+// Elements
+
+float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+
+/// 1 sign, 5 exponent and 10 significand bits (IEEE 754 binary16).
+float from_f16(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, significand = bits & 1023;
+  const float finite =
+      std::ldexp(static_cast<float>(exponent > 0 ? significand + 1024 : significand),
+                 std::max(exponent, 1) - 25);
+  const float x = exponent < 31 ? finite : significand == 0 ? INFINITY : NAN;
+  return bits >> 15 ? -x : x;
+}
+
+template <class From>
+std::int32_t narrowed(From x) {
+  if (!std::in_range<std::int32_t>(x)) malformed("no i32 holds {}", x);
+  return static_cast<std::int32_t>(x);
+}
+
+/// Elements of type From, of which `convert` makes those of the tensor.
+template <class From, auto convert>
+void convert_elements(std::span<const std::byte> bytes, Tensor& to) {
+  auto* element = to.mutable_data<decltype(convert(From{}))>();
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(From)) {
+    From x;
+    std::memcpy(&x, bytes.data() + at, sizeof x);
+    *element++ = convert(x);
+  }
+}
+
+/// A dtype of the format, and what it is read as.
+struct FileDType {
+  std::string_view name;
+  std::size_t bytes;
+  DType as;
+  void (*convert)(std::span<const std::byte> bytes, Tensor& to) = nullptr;  // null: as they are
+};
+template <class From>
+constexpr FileDType narrow(std::string_view name) {
+  return {name, sizeof(From), DType::i32, convert_elements<From, narrowed<From>>};
+}
+constexpr FileDType file_dtypes[] = {
+    {"F32", 4, DType::f32},
+    {"F64", 8, DType::f64},
+    {"I32", 4, DType::i32},
+    {"BF16", 2, DType::f32, convert_elements<std::uint16_t, from_bf16>},
+    {"F16", 2, DType::f32, convert_elements<std::uint16_t, from_f16>},
+    narrow<std::int64_t>("I64"),
+    narrow<std::int16_t>("I16"),
+    narrow<std::int8_t>("I8"),
+    narrow<std::uint64_t>("U64"),
+    narrow<std::uint32_t>("U32"),
+    narrow<std::uint16_t>("U16"),
+    narrow<std::uint8_t>("U8"),
+};
+
 /// Where a tensor's bytes are, counted from the end of the header.
 struct Entry {
-  std::string name;
-  DType dtype;
+  std::string name, dtype;
   Shape shape;
   std::size_t begin, end;
+
+  /// Null where the dtype is unknown.
+  const FileDType* read_as() const {
+    const auto* found = std::ranges::find(file_dtypes, dtype, &FileDType::name);
+    return found == std::end(file_dtypes) ? nullptr : found;
+  }
 };
 
 constexpr const char* metadata_name = "__metadata__";
@@ -60,13 +124,6 @@ constexpr const char* metadata_name = "__metadata__";
 /// As the format calls it.
 const char* format_name(DType dtype) {
   return dtype == DType::f32 ? "F32" : dtype == DType::f64 ? "F64" : "I32";
-}
-
-DType read_dtype(const std::string& name) {
-  for (DType dtype : {DType::f32, DType::f64, DType::i32}) {
-    if (name == format_name(dtype)) return dtype;
-  }
-  malformed("dtype {} is not F32, F64 or I32", in_quotes(name));
 }
 
 Shape read_shape(const std::vector<Index>& extents) try {
@@ -127,9 +184,11 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
       static_cast<std::uint64_t>(offsets[1]) > available) {
     malformed("{} lies outside the file", in_quotes(name));
   }
-  const Entry entry{name, read_dtype(value.at("dtype")), read_shape(extents),
+  const Entry entry{name, value.at("dtype"), read_shape(extents),
                     static_cast<std::size_t>(offsets[0]), static_cast<std::size_t>(offsets[1])};
-  const std::uint64_t bytes = static_cast<std::uint64_t>(entry.shape.size()) * size_of(entry.dtype);
+  if (!entry.read_as()) return entry;
+  const std::uint64_t bytes =
+      static_cast<std::uint64_t>(entry.shape.size()) * entry.read_as()->bytes;
   if (bytes > available) malformed("{} is larger than the file", to_string(entry.shape));
   if (bytes != entry.end - entry.begin) {
     malformed("{} {} does not take {} bytes", in_quotes(name), to_string(entry.shape),
@@ -244,6 +303,21 @@ void verify(Safetensors& contents) {
   contents.checksum = sum.mapped();
 }
 
+/// Throws Malformed where no tensor has the dtype or the elements.
+Tensor read_tensor(const Entry& entry, const auto& read) {
+  const FileDType* dtype = entry.read_as();
+  if (!dtype) malformed("dtype {} is unknown", in_quotes(entry.dtype));
+  Tensor x = Tensor::uninitialized(entry.shape, dtype->as);
+  if (!dtype->convert) {
+    read(entry.begin, mutable_bytes_of(x));
+    return x;
+  }
+  std::vector<std::byte> bytes(entry.end - entry.begin);
+  read(entry.begin, std::span(bytes));
+  dtype->convert(bytes, x);
+  return x;
+}
+
 /// A file of `size` bytes, of which read(at, to) reads some: eight bytes with the length of the
 /// header, the header, and the tensors. `name` begins messages.
 Safetensors read_contents(std::size_t size, const auto& read, const std::string& name) try {
@@ -255,11 +329,15 @@ Safetensors read_contents(std::size_t size, const auto& read, const std::string&
   std::string text(length, '\0');
   read(sizeof length, std::as_writable_bytes(std::span(text)));
   const std::size_t header_end = sizeof length + length;
+  const auto read_data = [&](std::size_t at, auto to) { read(header_end + at, to); };
   Safetensors contents;
   for (const Entry& entry : read_header(text, size - header_end, contents.metadata)) {
-    Tensor x = Tensor::uninitialized(entry.shape, entry.dtype);
-    read(header_end + entry.begin, mutable_bytes_of(x));
-    contents.tensors.emplace(entry.name, std::move(x));
+    try {
+      contents.tensors.emplace(entry.name, read_tensor(entry, read_data));
+    } catch (const Malformed& error) {
+      contents.refused.emplace(entry.name, fmt::format("{}: {} cannot be read: {}", name,
+                                                       in_quotes(entry.name), error.what()));
+    }
   }
   verify(contents);
   return contents;
@@ -277,6 +355,7 @@ void Safetensors::add(const std::string& name, Tensor tensor) {
 }
 
 const Tensor* Safetensors::find(std::string_view name) const {
+  if (const auto reason = refused.find(name); reason != refused.end()) throw Error(reason->second);
   const auto at = tensors.find(name);
   return at == tensors.end() ? nullptr : &at->second;
 }

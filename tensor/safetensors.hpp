@@ -23,10 +23,12 @@ struct Safetensors {
   Metadata metadata;
   /// The checksum of the file that this was read from, after it was verified; empty without one.
   std::string checksum = {};
+  /// Tensors of the file that are not in `tensors`, by name, and why: what `find` throws of them.
+  std::map<std::string, std::string, std::less<>> refused = {};
 
   /// Throws when there is a tensor of that name.
   void add(const std::string& name, Tensor tensor);
-  /// The tensor of that name, or null.
+  /// The tensor of that name, or null. Throws when it is refused.
   const Tensor* find(std::string_view name) const;
 };
 
@@ -40,7 +42,8 @@ struct Safetensors {
 /// lowest first, and such a number with its length stands before each text.
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents);
 
-/// Reads a file of f32, f64 and i32 tensors. Every size is checked against the file before anything
+/// Reads a file. BF16 and F16 become f32, and other integers i32; a tensor of another dtype, or with
+/// an integer that no i32 holds, is refused, but not the file. Every size is checked against the file before anything
 /// is allocated; overlapping, missing or trailing bytes are errors, and so are another checksum
 /// than that of the contents and anything but a regular file. Messages begin with the path.
 Safetensors load_safetensors(const std::filesystem::path& path);

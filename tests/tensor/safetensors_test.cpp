@@ -227,12 +227,54 @@ TEST_CASE("Safetensors: offsets, dtypes and ranks that there are not are refused
   for (const std::string offsets : {"[0.5,8.5]", "[-1,7]", "[false,8]", "[0]", "[]", "8", "null"}) {
     check_refused({{file_with({entry("x", "[2]", offsets)}, eight)}});
   }
-  check_refused({{file_with({entry("x", "[2]", "[0,4]", "BF16")}, "abcd"),
-                  "dtype 'BF16' is not F32, F64 or I32"},
-                 {file_with({entry("x", "[2]", "[0,4]", "f32")}, "abcd")}});
+  check_refused({{file_with({entry("x", "[3]", "[0,4]", "BF16")}, four)},
+                 {file_with({entry("x", "[2]", "[0,8]", "U8")}, eight)},
+                 {file_with({entry("x", "[2]", "[0,9]", "BOOL")}, eight)}});
   CHECK(rejection(file_with({entry("x", "[1,1,1,1,1,1]", "[0,4]")}, four)) == "no error");
   check_refused(
       {{file_with({entry("x", "[1,1,1,1,1,1,1]", "[0,4]")}, four), "'x' has more than 6 axes"}});
+}
+
+TEST_CASE("Safetensors: other floating dtypes are widened, other integers narrowed, or refused") {
+  const auto load = [](const std::string& dtype, const auto& values) {
+    const auto n = static_cast<Index>(values.size());
+    const std::string bytes(reinterpret_cast<const char*>(values.data()), sizeof values);
+    const std::string file = file_with(
+        {entry("other", "[]", "[0,4]"),
+         entry("x", fmt::format("[{}]", n), fmt::format("[4,{}]", 4 + bytes.size()), dtype)},
+        four + bytes);
+    return load_safetensors(std::as_bytes(std::span(file)));
+  };
+  const auto same = [](const Safetensors& file, const Tensor& x) {
+    return file.find("x") && identical(*file.find("x"), x);
+  };
+  constexpr auto inf = std::numeric_limits<float>::infinity();
+  CHECK(same(load("BF16", std::array<std::uint16_t, 4>{0x3F80, 0xC049, 0xFF80, 0x7FC1}),
+             Tensor::of<float>({4}, {1, -3.140625f, -inf, NAN})));
+  // The largest number, the least normal and subnormal ones, -0.
+  CHECK(
+      same(load("F16", std::array<std::uint16_t, 8>{0x3C00, 0xC248, 0x7BFF, 0x0400, 0x8001, 0x8000,
+                                                    0xFC00, 0x7E00}),
+           Tensor::of<float>({8}, {1, -3.140625f, 65504, 0x1p-14f, -0x1p-24f, -0.0f, -inf, NAN})));
+  CHECK(same(load("I64", std::array<std::int64_t, 2>{INT32_MIN, INT32_MAX}),
+             Tensor::of<std::int32_t>({2}, {INT32_MIN, INT32_MAX})));
+  CHECK(same(load("U8", std::array<std::uint8_t, 2>{0, 255}), ints({2}, {0, 255})));
+  CHECK(same(load("I8", std::array<std::int8_t, 2>{-128, 127}), ints({2}, {-128, 127})));
+  CHECK(same(load("I16", std::array<std::int16_t, 1>{-7}), ints({1}, {-7})));
+  CHECK(same(load("U16", std::array<std::uint16_t, 1>{65535}), ints({1}, {65535})));
+
+  const std::pair<Safetensors, std::string> refused[] = {
+      {load("I64", std::array<std::int64_t, 2>{0, std::int64_t{1} << 31}),
+       "no i32 holds 2147483648"},
+      {load("U32", std::array<std::uint32_t, 1>{UINT32_MAX}), "no i32 holds 4294967295"},
+      {load("U64", std::array<std::uint64_t, 1>{UINT64_MAX}), "no i32 holds 18446744073709551615"},
+      {load("BOOL", std::array<std::uint8_t, 2>{0, 1}), "dtype 'BOOL' is unknown"},
+      {load("f32", std::array<float, 1>{1}), "dtype 'f32' is unknown"}};
+  for (const auto& [file, reason] : refused) {
+    CHECK(file.tensors.size() == 1);
+    CHECK(file.find("other"));
+    CHECK_ERROR("load_safetensors: 'x' cannot be read: " + reason, file.find("x"));
+  }
 }
 
 TEST_CASE("Safetensors: a name that occurs twice is refused, in entries and metadata too") {

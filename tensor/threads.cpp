@@ -1,9 +1,13 @@
 #include <atomic>
 #include <cfenv>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -31,6 +35,31 @@ std::vector<int> detail::allowed_cpus() {
     }
   }
   return cpus;
+}
+
+int detail::cpu_quota(const std::string& root_directory) {
+  const std::filesystem::path root = root_directory;
+  double least = std::numeric_limits<int>::max();
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // ID:CONTROLLERS:/PATH, none in version 2
+    const std::size_t first = line.find(':'), second = line.find(":/", first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool version_2 = controllers.empty();
+    if (!version_2 && ("," + controllers + ",").find(",cpu,") == line.npos) continue;
+    // Each group above limits it, too. A container may see only the last of them, as the root.
+    for (std::filesystem::path path = line.substr(second + 2);; path = path.parent_path()) {
+      const auto group = root / "sys/fs/cgroup" / controllers / path;
+      double quota = 0, period = 0;  // 0 where a file is missing or says "max"
+      std::ifstream limits(group / (version_2 ? "cpu.max" : "cpu.cfs_quota_us"));
+      limits >> quota;
+      std::ifstream periods(group / "cpu.cfs_period_us");
+      (version_2 ? limits : periods) >> period;
+      if (quota > 0 && period > 0) least = std::min(least, std::ceil(quota / period));
+      if (path.empty()) break;
+    }
+  }
+  return static_cast<int>(least);
 }
 
 namespace {
@@ -97,8 +126,12 @@ class Pool {
  public:
   explicit Pool(int threads) {
     const std::vector<int> cpus = allowed_cpus();
+    const int all = static_cast<int>(cpus.size());
+    // Two fresh threads may otherwise share a CPU for a long time while another one is idle. Under a
+    // quota, other containers would choose the same CPUs.
+    const bool pinned = threads <= all && detail::cpu_quota("/") >= all;
     // Of more threads than CPUs, those that look keep others from their work.
-    if (threads > static_cast<int>(cpus.size())) spins_ = 0;
+    if (threads > all) spins_ = 0;
     for (int i = 1; i < threads; ++i) {
       try {
         workers_.emplace_back([this] { serve(); });
@@ -106,8 +139,7 @@ class Pool {
         stop();  // a thread that is destroyed while it runs ends the program
         fail("threads", "thread {} of {} cannot be started: {}", i + 1, threads, error.what());
       }
-      // Two fresh threads may otherwise share a CPU for a long time while another one is idle.
-      if (threads <= static_cast<int>(cpus.size())) {
+      if (pinned) {
         cpu_set_t set;
         CPU_ZERO(&set);
         CPU_SET(cpus[i], &set);  // a hint: it may be refused
@@ -185,7 +217,8 @@ class Pool {
 
 int initial_threads() {
   const char* text = std::getenv("ATTUNE_THREADS");
-  if (!text || !*text) return std::max(1, static_cast<int>(allowed_cpus().size()));
+  if (!text || !*text)
+    return std::clamp(static_cast<int>(allowed_cpus().size()), 1, detail::cpu_quota("/"));
   int n = 0;
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, n);

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -26,7 +27,8 @@
 
 namespace attune {
 
-/// How many threads share the work: ATTUNE_THREADS, else the CPUs this process may run on.
+/// How many threads share the work: ATTUNE_THREADS, else the CPUs this process may run on, or fewer
+/// where a container's quota is less.
 int threads();
 
 /// Changes the number of threads. Not inside a parallel_for. Throws unless 1 <= n <= 1024.
@@ -35,6 +37,10 @@ void set_threads(int n);
 namespace detail {
 /// The CPUs that this process may run on.
 std::vector<int> allowed_cpus();
+
+/// CPUs that the quotas of the process's control groups leave to it (cgroup versions 1 and 2),
+/// rounded up; the largest int without any. `root` is "/", where proc/ and sys/ are.
+int cpu_quota(const std::string& root);
 
 void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 }  // namespace detail

@@ -14,12 +14,14 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/file.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
 #include "support/process.hpp"
+#include "support/scratch_directory.hpp"
 #include "support/threads_scope.hpp"
 
 namespace attune {
@@ -355,6 +357,33 @@ TEST_CASE("Threads: ATTUNE_THREADS sets their number, and nonsense in it is an e
                                            {.environment = {{"ATTUNE_THREADS", text}}});
     CHECK(child.status == 0);
   }
+}
+
+TEST_CASE("cpu_quota: the least of all control groups that a process is in, rounded up") {
+  const ScratchDirectory root;
+  const auto quota = [&] { return detail::cpu_quota(root.path()); };
+  constexpr int none = std::numeric_limits<int>::max();
+  const auto write = [&](const std::string& file, const std::string& text) {
+    make_directories((root / file).parent_path());
+    write_file(root / file, text);
+  };
+  CHECK(quota() == none);
+  // Version 2: a service in a container, of which only the container is limited at first.
+  write("proc/self/cgroup", "0::/box/service\n");
+  CHECK(quota() == none);
+  write("sys/fs/cgroup/box/cpu.max", "250000 100000\n");
+  write("sys/fs/cgroup/box/service/cpu.max", "max 100000\n");
+  CHECK(quota() == 3);
+  write("sys/fs/cgroup/cpu.max", "50000 100000\n");  // as a container sees its own limit
+  CHECK(quota() == 1);
+  // Version 1, whose path does not exist in the container.
+  write("proc/self/cgroup", "9:memory:/docker/1f\n4:cpu,cpuacct:/docker/1f\n1:name=systemd:/\n");
+  CHECK(quota() == none);
+  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  CHECK(quota() == none);
+  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "200000\n");
+  CHECK(quota() == 2);
 }
 
 }  // namespace attune

@@ -88,7 +88,7 @@ double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targ
     total += sum(result.loss).item();
     if (!recorded) continue;
     const Tensor dlogits = cross_entropy_backward(std::move(logits), target_rows, mask_rows,
-                                                  result.log_sum_exp, scale, smoothing);
+                                                  result.norms, scale, smoothing);
     Tensor dx = rows(d.x);
     if (dx.defined()) copy(matmul(dlogits, W, {.b = !transposed}), dx);  // dlogits·Wᵀ
     if (d.W.defined())
@@ -118,9 +118,10 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
   const CrossEntropy result = cross_entropy_forward(rows, flat_targets, words, options.smoothing);
   const double scale = scale_of("cross_entropy", options.reduction, words, rows.dim(0));
   return record("cross_entropy", sum(result.loss) * scale)
-      .wrt(logits, [=, shape = logits.shape(), norm = result.log_sum_exp,
+      .wrt(logits, [=, shape = logits.shape(), norms = result.norms,
                     smoothing = options.smoothing](const Tensor& dy) {
-        return cross_entropy_backward(rows, flat_targets, words, norm, scale * dy.item(), smoothing)
+        return cross_entropy_backward(rows, flat_targets, words, norms, scale * dy.item(),
+                                      smoothing)
             .reshape(shape);
       });
 }

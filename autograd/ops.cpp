@@ -306,12 +306,8 @@ Var norm(const Var& x, int axis, KeepAxes keep) {
 Var log_sum_exp(const Var& x, int axis, KeepAxes keep) {
   const Tensor y = log_sum_exp(x.value(), axis, KeepAxes::yes);
   return record("log_sum_exp", reduced(y, axis, keep))
-      .wrt(x, [y, x = x.value(), axis](const Tensor& dy) {
-        // Not exp(x - y): y is rounded. Of -∞ alone, the limit is 0.
-        const Tensor share = zip("log_sum_exp", softmax(x, axis), y, [](auto p, auto sum) {
-          return sum == -std::numeric_limits<decltype(sum)>::infinity() ? decltype(p)(0) : p;
-        });
-        return times(dy.reshape(y.shape()), share);
+      .wrt(x, [shape = y.shape(), x = x.value(), axis](const Tensor& dy) {
+        return times(dy.reshape(shape), softmax(x, axis));  // not exp(x - y), as y is rounded
       });
 }
 

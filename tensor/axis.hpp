@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 
 #include <attune/tensor/elementwise.hpp>
 
@@ -44,6 +45,19 @@ struct AxisView {
  private:
   Index blocks_of_slab() const { return (inner + widest_column_block - 1) / widest_column_block; }
 };
+
+/// Σ_i f(i) in independent sums, so that the loop vectorises. Zeros at the end change nothing.
+template <class F>
+double sum_in_lanes(Index n, F f) {
+  constexpr Index lanes = 8;
+  double sums[lanes] = {};
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (Index lane = 0; lane < lanes; ++lane) sums[lane] += f(i + lane);
+  }
+  for (; i < n; ++i) sums[i % lanes] += f(i);
+  return std::accumulate(sums, sums + lanes, 0.0);
+}
 
 /// The mask in x's dtype, and of x's shape or that of its last axes; undefined where the mask is.
 /// Throws when it does not fit x.

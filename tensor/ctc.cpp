@@ -99,10 +99,10 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
   if (input.blank < 0 || input.blank >= v)
     fail("ctc", "the blank, {}, is not in 0 to {}", input.blank, v - 1);
   const auto frames = lengths_of(input.mask), labels = lengths_of(input.labels_mask);
-  const Tensor norm = log_sum_exp(input.logits, -1);
+  const Tensor log_p = log_softmax(input.logits, -1);
   Ctc result{.loss = zeros({batch}, input.logits.dtype()), .dlogits = {}};
   if (with_gradient) result.dlogits = softmax(input.logits, -1);
-  const auto of_sentence = [&]<class T>(Index b, const T* logits, const T* normalizer, T* loss) {
+  const auto of_sentence = [&]<class T>(Index b, const T* of_labels, T* loss) {
     const auto at = [=](Index t) { return t * batch + b; };
     const LabelStates s = label_states(input, b, frames[b], labels[b]);
     T* d = detail::elements_or_null<T>(result.dlogits);
@@ -114,9 +114,7 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
     Lattice y;
     y.reserve(s.frames * s.size());
     for (Index t = 0; t < s.frames; ++t)
-      for (auto label : s.label)
-        y.push_back(static_cast<double>(logits[at(t) * v + label]) -
-                    static_cast<double>(normalizer[at(t)]));
+      for (auto label : s.label) y.push_back(of_labels[at(t) * v + label]);
     const Lattice alpha = forward_variables(s, y);
     // Of all paths that end on the last label or on the blank after it.
     const double total = log_add(alpha.back(), s.size() > 1 ? alpha.end()[-2] : log_zero);
@@ -127,7 +125,7 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
       d[at(t) * v + s.label[i]] -= static_cast<T>(gamma);
     });
   };
-  parallel_rows("ctc", std::tie(input.logits, norm, result.loss), batch, 1, of_sentence);
+  parallel_rows("ctc", std::tie(log_p, result.loss), batch, 1, of_sentence);
   return result;
 }
 

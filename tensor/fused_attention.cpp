@@ -126,7 +126,7 @@ class Worker {
       const Index queries = std::min(block_queries, end - first);
       T largest[block_queries];
       double total[block_queries] = {};
-      std::fill_n(largest, queries, -std::numeric_limits<T>::infinity());
+      std::fill_n(largest, queries, std::numeric_limits<T>::lowest());
       std::fill_n(read, queries * a, T(0));
       for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
         const Index width = std::min(block_keys, n - key), block = key / block_keys;
@@ -155,10 +155,10 @@ class Worker {
         gemm<T>({scores, queries, width, width}, values_[block], {read, queries, a, a}, Into::add);
       }
       for (Index i = 0; i < queries; ++i) {
-        const bool none = of.until[first + i] == 0;
-        copy_row(read + i * a, none ? T(0) : static_cast<T>(1 / total[i]), a, y[first + i]);
-        norms[pair * p_.t + first + i] = none ? std::numeric_limits<T>::infinity()
-                                              : largest[i] + static_cast<T>(std::log(total[i]));
+        const T factor = total[i] == 0 ? T(0) : static_cast<T>(1 / total[i]);
+        copy_row(read + i * a, factor, a, y[first + i]);
+        T* const norm = norms + 2 * (pair * p_.t + first + i);
+        norm[0] = largest[i], norm[1] = factor;
       }
     }
   }
@@ -199,9 +199,10 @@ class Worker {
         gemm<T>({dy + first * a, queries, a, a}, values_[block], dw);
         for (Index i = 0; i < queries; ++i) {
           const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
+          const T* const norm = norms + 2 * (pair * p_.t + first + i);
           simd::run(simd::AttentionGradientRow<T>{weights + i * width, dweights + i * width,
-                                                  kept(pair, first + i, key, count),
-                                                  norms[pair * p_.t + first + i], delta[i]},
+                                                  kept(pair, first + i, key, count), norm[0],
+                                                  norm[1], delta[i]},
                     count);
           std::fill(weights + i * width + count, weights + (i + 1) * width, T(0));
           std::fill(dweights + i * width + count, dweights + (i + 1) * width, T(0));
@@ -278,7 +279,7 @@ AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
                                    const FusedAttentionOptions& o) {
   const Problem p(q, kv, o);
   Tensor y = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
-  Tensor norms = Tensor::uninitialized({p.b, o.heads, p.t}, q.dtype(), "attention");
+  Tensor norms = Tensor::uninitialized({p.b, o.heads, p.t, 2}, q.dtype(), "attention");
   const Index chunks = (p.t + tile_queries - 1) / tile_queries;
   const auto compute = [&]<class T>(Index i, Index last, const T* q_data, const T* kv_data,
                                     T* y_data, T* norms_data) {

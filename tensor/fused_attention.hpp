@@ -26,7 +26,7 @@ struct FusedAttentionOptions {
 /// read; a query that sees none gets 0.
 struct AttentionForward {
   Tensor y;      // (T, B, D)
-  Tensor norms;  // (B, K, T): log Σ_s e^{score}, +∞ for a query that sees no key
+  Tensor norms;  // (B, K, T, 2): the largest score m, and 1 / Σ_s e^{score - m} or 0 without keys
 };
 AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
                                    const FusedAttentionOptions& o);

@@ -20,7 +20,7 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, const Axi
                      const AxisView& view) {
   T largest[widest_column_block];
   double total[widest_column_block] = {};
-  std::fill_n(largest, block.width, -std::numeric_limits<T>::infinity());
+  std::fill_n(largest, block.width, std::numeric_limits<T>::lowest());
   const auto used = [&](Index at) { return !mask || mask[at % mask_size] != 0; };
   view.for_elements(block, [&](Index at, Index j) {
     if (used(at) && !(x[at] <= largest[j])) largest[j] = x[at];
@@ -41,6 +41,10 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, const Axi
   });
 }
 
+/// Axes behind an axis, even of extent 1, say how sums along it are made: columns of a batch of one
+/// sentence have the bits that they have among others.
+bool is_last(const Tensor& x, int axis) { return x.shape().axis(axis) == x.rank() - 1; }
+
 /// body(begin, size) for blocks of n elements; the sum of what it returns.
 template <class Body>
 double sum_of_blocks(Index n, Body body) {
@@ -50,17 +54,47 @@ double sum_of_blocks(Index n, Body body) {
   return total;
 }
 
-/// log Σ_i e^{x_i}
+/// Padding at the end of a row does not change the order of the sum.
 template <class T>
-T log_sum_exp_of_row(const T* x, Index n) {
-  const T largest = simd::largest(x, n);
-  if (std::isinf(largest)) {  // `largest` may have ignored a NaN, which is the result then
+void softmax_backward_row(const T* y, const T* dy, T* dx, Index n) {
+  Index used = n;
+  while (used > 0 && y[used - 1] == 0) --used;
+  const T dot = static_cast<T>(sum_of_blocks(
+      used, [&](Index begin, Index width) { return simd::dot(y + begin, dy + begin, width); }));
+  for (Index i = 0; i < n; ++i) dx[i] = y[i] * (dy[i] - dot);
+}
+
+/// log Σ_i e^{x_i} = shift + log total, in parts: where elements have a large common part, their sum
+/// would round the differences between them away.
+template <class T>
+struct LogSum {
+  T shift;       // the largest x_i; the lowest finite number where all are -∞
+  double total;  // Σ_i e^{x_i - shift}
+};
+
+template <class T>
+LogSum<T> log_sum_of_row(const T* x, Index n) {
+  const T shift = std::max(simd::largest(x, n), std::numeric_limits<T>::lowest());
+  if (std::isinf(shift)) {  // `largest` may have ignored a NaN, which is the result then
     const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
-    return nan == x + n ? largest : *nan;
+    return {nan == x + n ? shift : *nan, 1};
   }
-  const double total = sum_of_blocks(
-      n, [&](Index begin, Index width) { return simd::sum_exp(x + begin, largest, width); });
-  return largest + static_cast<T>(std::log(total));
+  return {shift, sum_of_blocks(n, [&](Index begin, Index width) {
+            return simd::sum_exp(x + begin, shift, width);
+          })};
+}
+
+/// body(first, row, sum) for each column of the i-th block: the offset of its first element, its
+/// elements side by side, and their sum.
+template <class T, class Body>
+void for_log_sums(const AxisView& view, Index i, const T* x, const Body& body) {
+  const auto [first, width] = view.block(i);
+  std::vector<T> column(view.inner == 1 ? 0 : view.n);
+  for (Index j = first; j < first + width; ++j) {
+    for (Index k = 0; k < std::ssize(column); ++k) column[k] = x[j + k * view.inner];
+    const T* row = column.empty() ? x + j : column.data();
+    body(j, row, log_sum_of_row(row, view.n));
+  }
 }
 
 constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
@@ -83,7 +117,7 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
 /// until the support stays. The largest element is taken off first, so that τ begins at -1.
 template <class T, class Used>
 void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
-  double largest = -std::numeric_limits<double>::infinity();
+  double largest = std::numeric_limits<double>::lowest();
   for (Index i = 0; i < n; ++i) {
     const double v = x[i * step];
     if (used(i) && !(v <= largest)) largest = v;  // a NaN goes on into τ
@@ -114,9 +148,7 @@ void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
 Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
   const AxisView view("softmax", x, axis);
   const Tensor places = mask_of_axes("softmax", x, mask);
-  // Axes behind it, even of extent 1, say how sums are made: columns of a batch of one sentence have
-  // the bits that they have among others.
-  const bool of_rows = x.shape().axis(axis) == x.rank() - 1;
+  const bool of_rows = is_last(x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "softmax");
   const OrNull optional{places};
   const auto compute = [&]<class T>(Index i, const T* from, const T* used, T* to) {
@@ -133,17 +165,13 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
   require_same_dtype("softmax", y, dy);
   if (y.shape() != dy.shape()) fail("softmax", "dy {} of y {}", dy.shape(), y.shape());
   const AxisView view("softmax", y, axis);
+  const bool of_rows = is_last(y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "softmax");
   const auto compute = [&]<class T>(Index i, const T* value, const T* from, T* to) {
     const AxisView::Block block = view.block(i);
-    if (view.inner == 1) {
-      const T *y_row = value + block.first, *dy_row = from + block.first;
-      const T dot = static_cast<T>(sum_of_blocks(view.n, [&](Index begin, Index n) {
-        return simd::dot(y_row + begin, dy_row + begin, n);
-      }));
-      for (Index k = 0; k < view.n; ++k) to[block.first + k] = y_row[k] * (dy_row[k] - dot);
-      return;
-    }
+    if (of_rows)
+      return softmax_backward_row(value + block.first, from + block.first, to + block.first,
+                                  view.n);
     double dot[widest_column_block] = {};
     view.for_elements(block, [&](Index at, Index j) { dot[j] += value[at] * from[at]; });
     view.for_elements(block, [&](Index at, Index j) {
@@ -159,21 +187,28 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
   fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
   const auto compute = [&]<class T>(Index i, const T* from, T* to) {
-    const auto [first, width] = view.block(i);
-    std::vector<T> column(view.inner == 1 ? 0 : view.n);
-    for (Index j = first; j < first + width; ++j) {
-      for (Index k = 0; k < std::ssize(column); ++k) column[k] = from[j + k * view.inner];
-      to[view.reduced(j)] = log_sum_exp_of_row(column.empty() ? from + j : column.data(), view.n);
-    }
+    for_log_sums(view, i, from, [&](Index j, const T*, const LogSum<T>& sum) {
+      to[view.reduced(j)] = static_cast<T>(sum.shift + std::log(sum.total));
+    });
   };
   parallel_rows("log_sum_exp", std::tie(x, y), view.blocks(), view.tile(), compute);
   return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {
-  axis = x.shape().axis(axis, "log_softmax");
-  return zip("log_softmax", x, log_sum_exp(x, axis, KeepAxes::yes),
-             [](auto v, auto norm) { return v - norm; });
+  const AxisView view("log_softmax", x, axis);
+  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "log_softmax");
+  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
+    for_log_sums(view, i, from, [&](Index j, const T* row, const LogSum<T>& sum) {
+      const T log_total = sum.total == 0 ? T(0) : static_cast<T>(std::log(sum.total));
+      const auto write = [=, n = view.n, out = to + j, shift = sum.shift](auto step) {
+        for (Index k = 0; k < n; ++k) out[k * step] = row[k] - shift - log_total;
+      };
+      view.inner == 1 ? write(std::integral_constant<Index, 1>()) : write(view.inner);
+    });
+  };
+  parallel_rows("log_softmax", std::tie(x, y), view.blocks(), view.tile(), compute);
+  return y;
 }
 
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
@@ -181,30 +216,34 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
   check_cross_entropy(logits, targets, mask, smoothing);
   const Index n = logits.dim(0), v = logits.dim(1);
   CrossEntropy result{Tensor::uninitialized({n}, logits.dtype(), "cross_entropy"),
-                      Tensor::uninitialized({n}, logits.dtype(), "cross_entropy")};
+                      Tensor::uninitialized({n, 2}, logits.dtype(), "cross_entropy")};
   const auto* target = targets.data<std::int32_t>();
   const OrNull weights{mask};
   const auto compute = [&]<class T>(Index row, const T* x, const T* weight, T* loss, T* norm) {
-    const bool used = !weight || weight[row] != 0;
-    const T *from = x + row * v, of_target = from[target[row]];
-    norm[row] = used ? log_sum_exp_of_row(from, v) : T(0);
-    loss[row] = used ? norm[row] - of_target : T(0);
-    if (used && smoothing > 0) {
-      const double mean = std::reduce(from, from + v, 0.0) / static_cast<double>(v);
-      loss[row] += static_cast<T>(smoothing * (of_target - mean));
+    loss[row] = norm[2 * row] = norm[2 * row + 1] = 0;
+    if (weight && weight[row] == 0) return;
+    const T* from = x + row * v;
+    const auto [shift, total] = log_sum_of_row(from, v);
+    double value = std::log(total) - (1 - smoothing) * (from[target[row]] - double{shift});
+    if (smoothing > 0) {
+      const double total_below = sum_in_lanes(v, [&](Index i) { return from[i] - double{shift}; });
+      value -= smoothing * total_below / static_cast<double>(v);
     }
+    if (total == 0) value = std::numeric_limits<double>::infinity();
+    loss[row] = static_cast<T>(value);
     if (weight) loss[row] *= weight[row];
+    norm[2 * row] = shift;
+    norm[2 * row + 1] = total == 0 ? T(0) : static_cast<T>(1 / total);
   };
-  parallel_rows("cross_entropy", std::tie(logits, weights, result.loss, result.log_sum_exp), n,
+  parallel_rows("cross_entropy", std::tie(logits, weights, result.loss, result.norms), n,
                 cross_entropy_rows, compute);
   return result;
 }
 
 Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
-                              const Tensor& log_sum_exp, double scale, double smoothing) {
+                              const Tensor& norms, double scale, double smoothing) {
   check_cross_entropy(logits, targets, mask, smoothing);
-  ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("log_sum_exp", log_sum_exp.shape(),
-                                                               "N");
+  ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("norms", norms.shape(), "N 2");
   const Index n = logits.dim(0), v = logits.dim(1);
   Tensor result = logits.unique()
                       ? logits
@@ -213,17 +252,18 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
   const OrNull weights{mask};
   const auto compute = [&]<class T>(Index row, const T* x, const T* weight, const T* norm, T* dx) {
     T* to = dx + row * v;
-    if (weight && weight[row] == 0) return static_cast<void>(std::fill_n(to, v, T(0)));
+    const T shift = norm[2 * row], factor = norm[2 * row + 1];
+    if (factor == 0) return static_cast<void>(std::fill_n(to, v, T(0)));  // masked, or all are -∞
     const T kept = static_cast<T>(1 - smoothing),
             even = static_cast<T>(smoothing / static_cast<double>(v)),
             by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
     const Index at = target[row];
-    T p = x[row * v + at] - norm[row];
+    T p = x[row * v + at] - shift;
     simd::exp(&p, &p, 1);
-    simd::run(simd::SoftmaxGradientRow<T>{x + row * v, norm[row], even, by, to}, v);
-    to[at] = (p - kept - even) * by;
+    simd::run(simd::SoftmaxGradientRow<T>{x + row * v, shift, factor * by, even * by, to}, v);
+    to[at] = (p * factor - kept - even) * by;
   };
-  parallel_rows("cross_entropy", std::tie(std::as_const(logits), weights, log_sum_exp, result), n,
+  parallel_rows("cross_entropy", std::tie(std::as_const(logits), weights, norms, result), n,
                 cross_entropy_rows, compute);
   return result;
 }
@@ -239,11 +279,11 @@ LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const T
   check("x", x.shape(), "... N")("gain", gain.shape(), "N")("bias", bias.shape(), "N");
   const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
   LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm"),
-                          Tensor::uninitialized({rows, 2}, x.dtype(), "layer_norm")};
+                          Tensor::uninitialized({rows, 4}, x.dtype(), "layer_norm")};
   const auto compute = [&]<class T>(Index row, const T* from, const T* g, const T* b, T* y,
                                     T* moments) {
     simd::run(simd::LayerNormRow<T>{from + row * n, g, b, static_cast<T>(epsilon), y + row * n,
-                                    moments + row * 2},
+                                    moments + row * 4},
               n);
   };
   parallel_rows("layer_norm", std::tie(x, gain, bias, result.y, result.moments), n == 0 ? 0 : rows,
@@ -260,7 +300,7 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
   const auto compute = [&]<class T>(Index row, const T* from, const T* g, const T* dy_data,
                                     const T* moments, T* dx_data, T* parts_data) {
     T* dgain = parts_data + row / tile_rows * n;
-    simd::run(simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 2, dy_data + row * n,
+    simd::run(simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 4, dy_data + row * n,
                                             dx_data + row * n, dgain, dgain + tiles * n},
               n);
   };

@@ -20,13 +20,14 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
 /// log Σ_j e^{x_j} along an axis, without overflow; over nothing it is -∞.
 Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
 
-/// Along an axis.
+/// Along an axis; -∞ everywhere in a column of only -∞.
 Tensor log_softmax(const Tensor& x, int axis);
 
-/// Cross-entropy of every row with label smoothing ε, and log Σ_v e^{x_nv}, which backward needs.
+/// Cross-entropy of every row with label smoothing ε, and what backward needs: the largest logit
+/// m_n and 1 / Σ_v e^{x_nv - m_n}. A row of only -∞ has loss ∞ and gradient 0.
 struct CrossEntropy {
-  Tensor loss;         // (N)
-  Tensor log_sum_exp;  // (N)
+  Tensor loss;   // (N)
+  Tensor norms;  // (N, 2)
 };
 
 /// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0. Throws unless
@@ -37,15 +38,17 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
 /// dlogits = scale · mask ⊙ (softmax(logits) - (1 - ε) onehot(targets) - ε/V), in the memory of the
 /// logits when nobody else holds it.
 Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
-                              const Tensor& log_sum_exp, double scale, double smoothing = 0);
+                              const Tensor& norms, double scale, double smoothing = 0);
 
 /// What is added to the variance unless said otherwise.
 inline constexpr double layer_norm_epsilon = 1e-5;
 
-/// Layer normalisation and what its backward needs: μ and 1 / √(σ² + ε) of each row.
+/// Layer normalisation and what its backward needs of each row: s, c, μ and 1 / √(σ² + s² ε), where
+/// μ and σ² are those of s x - c. s is 1 unless squares of x overflow, and c is 0 unless differences
+/// between elements are smaller than their mean.
 struct LayerNormForward {
   Tensor y;        // (..., N)
-  Tensor moments;  // (rows, 2)
+  Tensor moments;  // (rows, 4)
 };
 
 /// x (..., N), gain and bias (N)

@@ -13,21 +13,6 @@
 namespace attune {
 namespace {
 
-/// Σ_i f(i) in independent sums, so that the loop vectorises.
-template <class F>
-double sum_in_lanes(Index n, F f) {
-  constexpr Index lanes = 8;
-  double sums[lanes] = {};
-  Index i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (Index lane = 0; lane < lanes; ++lane) sums[lane] += f(i + lane);
-  }
-  double total = 0;
-  for (; i < n; ++i) total += f(i);
-  for (double lane : sums) total += lane;
-  return total;
-}
-
 /// Sum over adjacent axes [first_axis, end_axis), which stay with extent 1:
 /// (outer, n, inner) -> (outer, inner)
 Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
@@ -38,7 +23,8 @@ Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
               inner = x.shape().product(end_axis, x.rank());
   if (inner == 1) {
     const auto compute = [=]<class T>(Index o, const T* from, T* to) {
-      to[o] = static_cast<T>(sum_in_lanes(n, [&](Index i) -> double { return from[o * n + i]; }));
+      to[o] = static_cast<T>(
+          detail::sum_in_lanes(n, [&](Index i) -> double { return from[o * n + i]; }));
     };
     parallel_rows("sum", std::tie(x, y), outer, rows_of_tile(n), compute);
     return y;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -199,28 +200,65 @@ HWY_INLINE T Sum(Index n, F f) {
 }
 
 template <class T>
-HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
-  const T total =
-      Sum<T>(n, [&](auto at, auto sum) HWY_ATTR { return hn::Add(sum, at.load(row.x)); });
+struct Moments {
+  T mean, variance;
+};
+template <class T>
+HWY_INLINE Moments<T> MomentsOf(const T* x, Index n) {
+  const T total = Sum<T>(n, [&](auto at, auto sum) HWY_ATTR { return hn::Add(sum, at.load(x)); });
   const T mean = total / static_cast<T>(n);
   const T squares = Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
-    const auto centred = hn::Sub(at.load(row.x), at.set(mean));
+    const auto centred = hn::Sub(at.load(x), at.set(mean));
     return hn::MulAdd(centred, centred, sum);
   });
-  const T factor = 1 / std::sqrt(squares / static_cast<T>(n) + row.epsilon);
+  return {mean, squares / static_cast<T>(n)};
+}
+
+/// y = scale · x - shift
+template <class T>
+HWY_INLINE void Shifted(const T* x, T scale, T shift, T* y, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto centred = hn::Sub(at.load(row.x), at.set(mean));
+    at.store(hn::MulSub(at.load(x), at.set(scale), at.set(shift)), y);
+  });
+}
+
+template <class T>
+HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
+  const T* x = row.x;
+  T scale = 1, shift = 0;
+  auto [mean, variance] = MomentsOf(x, n);
+  const auto again = [&]() HWY_ATTR {
+    Shifted(row.x, scale, shift, row.y, n);
+    x = row.y;
+    const auto [m, v] = MomentsOf(x, n);
+    mean = m, variance = v;
+  };
+  if (!(variance <= std::numeric_limits<T>::max())) {
+    scale = sizeof(T) == 4 ? T(0x1p-80) : T(0x1p-600);
+    again();
+  }
+  if (mean * mean > variance) {  // the rounding of μ may be as large as differences
+    shift = mean;
+    again();
+  }
+  const T factor = 1 / std::sqrt(variance + row.epsilon * scale * scale);
+  ForEach<T>(n, [&](auto at) HWY_ATTR {
+    const auto centred = hn::Sub(at.load(x), at.set(mean));
     const auto x_hat = hn::Mul(centred, at.set(factor));
     at.store(hn::MulAdd(at.load(row.gain), x_hat, at.load(row.bias)), row.y);
   });
-  row.moments[0] = mean, row.moments[1] = factor;
+  std::ranges::copy(std::array{scale, shift, mean, factor}, row.moments);
 }
 
 template <class T>
 HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, Index n) {
-  const T mean = row.moments[0], factor = row.moments[1];
+  const T scale = row.moments[0], shift = row.moments[1], mean = row.moments[2],
+          factor = row.moments[3];
+  const bool shifted = scale != 1 || shift != 0;
+  if (shifted) Shifted(row.x, scale, shift, row.dx, n);
+  const T* const x = shifted ? row.dx : row.x;
   const auto normal = [&](auto at) HWY_ATTR {
-    return hn::Mul(hn::Sub(at.load(row.x), at.set(mean)), at.set(factor));
+    return hn::Mul(hn::Sub(at.load(x), at.set(mean)), at.set(factor));
   };
   const auto scaled = [&](auto at) HWY_ATTR { return hn::Mul(at.load(row.dy), at.load(row.gain)); };
   const T total = Sum<T>(n, [&](auto at, auto sum) HWY_ATTR { return hn::Add(sum, scaled(at)); });
@@ -233,7 +271,7 @@ HWY_INLINE void Run(const LayerNormBackwardRow<T>& row, Index n) {
     const auto rest = hn::NegMulAdd(x_hat, at.set(mean_gx), centred);
     at.store(hn::MulAdd(dy, x_hat, at.load(row.dgain)), row.dgain);
     at.store(hn::Add(at.load(row.dbias), dy), row.dbias);
-    at.store(hn::Mul(at.set(factor), rest), row.dx);
+    at.store(hn::Mul(at.set(factor * scale), rest), row.dx);
   });
 }
 
@@ -286,13 +324,25 @@ HWY_INLINE T LargestOf(const T* x, Index n) {
   return result;
 }
 
+/// A row whose last register is filled up with -∞: more of them would not change the sum.
 template <class T, bool kStore>
 HWY_INLINE T SumExp(const T* x, T shift, Index n, [[maybe_unused]] T* y) {
-  return Sum<T>(n, [&](auto at, auto sum) HWY_ATTR {
-    const auto e = Exp(at.d, hn::Sub(at.load(x), at.set(shift)));
-    if constexpr (kStore) at.store(e, y);
+  constexpr Index width = 64 / sizeof(T);
+  const Index whole = n / width * width, rest = n - whole;
+  T tail[width];
+  if (rest > 0) {
+    std::fill(std::copy_n(x + whole, rest, tail), tail + width,
+              -std::numeric_limits<T>::infinity());
+  }
+  const T total = Sum<T>(rest > 0 ? whole + width : whole, [&](auto at, auto sum) HWY_ATTR {
+    const bool last = at.i >= whole;
+    const Place place{at.d, last ? at.i - whole : at.i};
+    const auto e = Exp(at.d, hn::Sub(place.load(last ? tail : x), at.set(shift)));
+    if constexpr (kStore) place.store(e, last ? tail : y);
     return hn::Add(sum, e);
   });
+  if constexpr (kStore) std::copy_n(tail, rest, y + whole);
+  return total;
 }
 template <class T>
 HWY_INLINE T SumExp(const T* x, T shift, Index n, T* y) {
@@ -310,18 +360,13 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
       at.store(hn::IfThenElse(masked, at.set(kNone), at.load(row.x)), row.y);
     });
   }
-  const T largest = LargestOf(x, n);
-  if (row.mask && largest == kNone &&
-      std::all_of(row.mask, row.mask + n, [](T m) { return m == 0; })) {
-    std::fill_n(row.y, n, T(0));
-    return;
-  }
+  const T largest = std::max(LargestOf(x, n), std::numeric_limits<T>::lowest());
   double total = 0;
   for (Index at = 0; at < n; at += sum_block) {
     const Index width = std::min(sum_block, n - at);
     total += SumExp<T, true>(x + at, largest, width, row.y + at);
   }
-  const T factor = static_cast<T>(1 / total);
+  const T factor = total == 0 ? T(0) : static_cast<T>(1 / total);
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto y = hn::Mul(at.load(row.y), at.set(factor));
     if (!row.mask) return at.store(y, row.y);
@@ -332,17 +377,18 @@ HWY_INLINE void Run(const SoftmaxRow<T>& row, Index n) {
 }
 
 template <class T>
-HWY_INLINE void Run(const SoftmaxGradientRow<T>& row, Index n) {
+HWY_INLINE void Run(const SoftmaxGradientRow<T> row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto p = Exp(at.d, hn::Sub(at.load(row.x), at.set(row.norm)));
-    at.store(hn::Mul(hn::Sub(p, at.set(row.even)), at.set(row.scale)), row.dx);
+    const auto e = Exp(at.d, hn::Sub(at.load(row.x), at.set(row.shift)));
+    at.store(hn::MulSub(e, at.set(row.scale), at.set(row.even)), row.dx);
   });
 }
 
 template <class T>
-HWY_INLINE void Run(const AttentionGradientRow<T>& row, Index n) {
+HWY_INLINE void Run(const AttentionGradientRow<T> row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto w = Exp(at.d, hn::Sub(at.load(row.p), at.set(row.norm)));
+    const auto e = Exp(at.d, hn::Sub(at.load(row.p), at.set(row.shift)));
+    const auto w = hn::Mul(e, at.set(row.factor));
     const auto m = row.m ? at.load(row.m) : at.set(1);
     at.store(hn::Mul(w, m), row.p);
     at.store(hn::Mul(w, hn::MulSub(at.load(row.dp), m, at.set(row.delta))), row.dp);

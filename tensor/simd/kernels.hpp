@@ -85,7 +85,7 @@ struct LayerNormRow {
   const T *x, *gain, *bias;
   T epsilon;
   T* y;
-  T* moments;  // 2: μ and 1 / √(σ² + ε)
+  T* moments;  // 4
 };
 
 /// One row of layer_norm_backward, which adds to dgain and dbias.
@@ -130,12 +130,14 @@ T largest(const T* x, Index n);
 /// Elements of a softmax that are added up in T, before their sum joins that in double.
 inline constexpr Index sum_block = 512;
 
-/// Σ_i e^{x_i - shift}; stores the terms in y, which may be x, unless it is null.
+/// Σ_i e^{x_i - shift}, to the bit the same with more -∞ at the end; stores the terms in y, which
+/// may be x, unless it is null.
 template <class T>
 T sum_exp(const T* x, T shift, Index n, T* y = nullptr);
 
 /// One row of a softmax over the places whose mask is not 0:  y_i = e^{x_i} / Σ_j e^{x_j}, and 0 at
-/// the others, whatever x is there, NaN included. All are 0 where no place takes part.
+/// the others, whatever x is there, NaN included. All are 0 where no place takes part, or only -∞
+/// does. Masked places at the end do not change the bits of the others.
 template <class T>
 struct SoftmaxRow {
   const T* x;
@@ -144,13 +146,14 @@ struct SoftmaxRow {
 };
 
 /// One row of the gradient of fused attention (tensor/fused_attention.hpp): p holds the scores s and
-/// dp the gradients of the weights after dropout. With w = e^{s - norm} and the dropout's factors m,
+/// dp the gradients of the weights after dropout. With w = factor e^{s - shift} and the dropout's
+/// factors m,
 ///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)
 template <class T>
 struct AttentionGradientRow {
   T *p, *dp;
   const T* m;  // null: ones
-  T norm, delta;
+  T shift, factor, delta;
 };
 
 /// The tanh form of x Φ(x) (tensor/elementwise.hpp), and dx = dy ∂y/∂x of it.
@@ -159,11 +162,11 @@ void gelu(const T* x, T* y, Index n);
 template <class T>
 void gelu_backward(const T* x, const T* dy, T* dx, Index n);
 
-/// One row of the gradient of a softmax cross-entropy:  dx = scale (e^{x - norm} - even)
+/// One row of the gradient of a softmax cross-entropy:  dx = scale e^{x - shift} - even
 template <class T>
 struct SoftmaxGradientRow {
   const T* x;
-  T norm, even, scale;
+  T shift, scale, even;
   T* dx;
 };
 

@@ -332,27 +332,33 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
   const double scale = 1 / std::sqrt(static_cast<double>(a));
   const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, T* y_data,
                                     T* weights) {
-    std::vector<T> alpha(static_cast<std::size_t>(s));
-    for (Index i = begin * heads; i < end * heads; ++i) {
-      const Index hypothesis = i / heads, head = i % heads, column = i * a;
-      const auto key = [&](Index place) -> const T* {
+    std::fill_n(y_data + begin * d, (end - begin) * d, T(0));
+    std::vector<Index> seen;     // the positions of a hypothesis
+    std::vector<const T*> keys;  // their rows
+    for (Index hypothesis = begin; hypothesis < end; ++hypothesis) {
+      seen.clear(), keys.clear();
+      for (Index place = 0; place < s; ++place) {
         const Index at = row[place * b + hypothesis];
-        return at < 0 ? nullptr : places[place].data<T>() + at * 2 * d + head * a;
-      };
-      for (Index place = 0; place < s; ++place) {
-        const T* k = key(place);
-        alpha[place] = k ? static_cast<T>(scale) * simd::dot(q_data + column, k, a)
-                         : -std::numeric_limits<T>::infinity();
+        if (at < 0) continue;
+        seen.push_back(place);
+        keys.push_back(places[place].data<T>() + at * 2 * d);
       }
-      const T largest = simd::largest(alpha.data(), s);
-      const bool none = largest == -std::numeric_limits<T>::infinity();
-      const T total = none ? T(1) : simd::sum_exp(alpha.data(), largest, s, alpha.data());
-      std::fill_n(y_data + column, a, T(0));
-      for (Index place = 0; place < s; ++place) {
-        const T* k = key(place);
-        const T weight = k ? alpha[place] / total : T(0);
-        weights[(head * s + place) * b + hypothesis] = weight;
-        if (k) simd::add_scaled(weight, k + d, y_data + column, a);
+      const Index n = std::ssize(seen);
+      std::vector<T> alpha(seen.size());
+      for (Index column = 0; column < d; column += a) {
+        const T* const query = q_data + hypothesis * d + column;
+        for (Index i = 0; i < n; ++i)
+          alpha[i] = static_cast<T>(scale) * simd::dot(query, keys[i] + column, a);
+        const T largest =
+            std::max(simd::largest(alpha.data(), n), std::numeric_limits<T>::lowest());
+        const T total = simd::sum_exp(alpha.data(), largest, n, alpha.data());
+        T* const of_head = weights + column / a * s * b + hypothesis;
+        for (Index place = 0; place < s; ++place) of_head[place * b] = 0;
+        for (Index i = 0; i < n; ++i) {
+          const T weight = total == 0 ? T(0) : alpha[i] / total;
+          of_head[seen[i] * b] = weight;
+          simd::add_scaled(weight, keys[i] + d + column, y_data + hypothesis * d + column, a);
+        }
       }
     }
   };

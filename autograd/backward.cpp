@@ -38,6 +38,7 @@ void GradientSlot::add(Tensor gradient) {
          gradient.defined() ? fmt::format("{} {}", name_of(gradient.dtype()), gradient.shape())
                             : "undefined");
   }
+  bytes_of(gradient);  // which may be a capture
   if (!sum_.defined()) {
     sum_ = std::move(gradient);
   } else if (sum_.unique()) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -114,10 +115,14 @@ Var operator+(const Var& a, double b) {
 }
 Var operator-(const Var& a, double b) { return a + -b; }
 Var operator*(const Var& a, double b) {
-  return record("multiply", a.value() * b).wrt(a, [b](const Tensor& dy) { return dy * b; });
+  return record("multiply", a.value() * b).wrt(a, [b](const Tensor& dy) {
+    return std::isfinite(b) ? dy * b : times(dy, scalar(b, dy.dtype()));
+  });
 }
 Var operator/(const Var& a, double b) {
-  return record("divide", a.value() / b).wrt(a, [b](const Tensor& dy) { return dy / b; });
+  return record("divide", a.value() / b).wrt(a, [b](const Tensor& dy) {
+    return b != 0 ? dy / b : over(dy, scalar(b, dy.dtype()));
+  });
 }
 Var operator+(double a, const Var& b) { return b + a; }
 Var operator-(double a, const Var& b) {
@@ -321,7 +326,7 @@ Var softmax(const Var& x, int axis, const Mask& mask) {
 Var log_softmax(const Var& x, int axis) {
   const Tensor y = log_softmax(x.value(), axis);
   return record("log_softmax", y).wrt(x, [y, axis](const Tensor& dy) {
-    return dy - exp(y) * sum(dy, {axis}, KeepAxes::yes);
+    return dy - times(sum(dy, {axis}, KeepAxes::yes), exp(y));
   });
 }
 

@@ -124,6 +124,16 @@ TEST_CASE("backward: a captured input that was modified in place is an error, wi
   CHECK(backward(sum(w * w))[w].to_vector<double>()[0] == 10);
 }
 
+TEST_CASE("backward: a capture that is the gradient, and was modified in place, is an error") {
+  const Var x = scalar_variable(3), before = exp(scalar_variable(1));  // walked last
+  Tensor slope = scalar(2, DType::f64);
+  const Var y = record("twice", x.value() * slope).wrt(x, [slope](const Tensor&) { return slope; });
+  fill(slope, 7);
+  CHECK_ERROR(
+      "backward of twice: a tensor () that it needs was modified in place after the forward pass",
+      return backward(y + before));
+}
+
 TEST_CASE("backward: a captured result that was modified in place is an error") {
   const Var x = variable(reals({2}, {0.5, 1}));
   const Var y = exp(x);

@@ -253,6 +253,7 @@ TEST_CASE("where: what it does not choose reaches no gradient, whatever its slop
                    {"|log x|", [](const Var& x) { return abs(log(x)); }},
                    {"max(log x, x)", [](const Var& x) { return maximum(log(x), x); }},
                    {"norm(log x)", [](const Var& x) { return norm(log(x), -1); }},
+                   {"log_softmax", [](const Var& x) { return log_softmax(x, -1); }},
                    {"log_sum_exp(x)", [](const Var& x) { return log_sum_exp(log(x), -1); }}};
   const Mask chosen = reals({8, 1}, {1, 0, 0, 0, 0, 0, 0, 1});
   const Tensor all = reals({8, 1}, {2, 0, -0.0, -1, infinity, -infinity, nan, 3});
@@ -268,6 +269,15 @@ TEST_CASE("where: what it does not choose reaches no gradient, whatever its slop
       CHECK(difference(gradient(masked, x, dy), right) == 0);
     }
   }
+}
+
+TEST_CASE("where: a division by 0 and an infinite factor that are not chosen reach no gradient") {
+  const Mask none = zeros({2}, DType::f64);
+  for (const auto f :
+       {+[](const Var& x) { return x / 0.0; }, +[](const Var& x) { return x * infinity; }})
+    CHECK(identical(gradient([&](const Var& x) { return where(none, f(x), x); }, reals({2}, {0, 1}),
+                             ones({2}, DType::f64)),
+                    ones({2}, DType::f64)));
 }
 
 TEST_CASE("log_sum_exp: elements of -inf get gradient 0, also where there are no others") {

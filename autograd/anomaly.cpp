@@ -12,6 +12,13 @@
 namespace attune {
 namespace {
 
+/// Added to the number of detectors, so that one read decides whether anything is to be done.
+constexpr int cancelled = 1 << 20;
+
+void check_cancelled() {
+  if (detail::anomaly_detectors.load(std::memory_order_relaxed) >= cancelled - 1) throw Cancelled();
+}
+
 bool has_nan(const Tensor& x) {
   return std::ranges::any_of(x.to_vector<double>(), [](double v) { return std::isnan(v); });
 }
@@ -33,6 +40,8 @@ DetectAnomaly::DetectAnomaly() {
 
 DetectAnomaly::~DetectAnomaly() { --detail::anomaly_detectors; }
 
+void cancel(bool on) noexcept { detail::anomaly_detectors += on ? cancelled : -cancelled; }
+
 int detail::read_anomaly_setting() {
   const char* text = std::getenv("ATTUNE_DETECT_ANOMALY");
   const std::string_view value = text ? text : "";
@@ -45,6 +54,7 @@ int detail::read_anomaly_setting() {
 
 void detail::check_result(const char* operation, const Tensor& result,
                           std::span<const Var> inputs) {
+  check_cancelled();
   const std::string made = first_not_finite(result);
   if (made.empty()) return;
   const bool nan = has_nan(result);
@@ -61,6 +71,7 @@ void detail::check_result(const char* operation, const Tensor& result,
 }
 
 void detail::check_gradient(const char* operation, const Tensor& gradient) {
+  check_cancelled();
   const std::string made = first_not_finite(gradient);
   if (made.empty()) return;
   fail("anomaly", "{}: backward made a gradient that is not finite: {}", operation, made);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <attune/autograd/var.hpp>
+#include <attune/tensor/check.hpp>
 
 namespace attune {
 
@@ -29,6 +30,14 @@ class DetectAnomaly {
   DetectAnomaly& operator=(const DetectAnomaly&) = delete;
   ~DetectAnomaly();
 };
+
+/// Thrown by operations on Vars and by pullbacks, in all threads, while cancel(true) holds.
+struct Cancelled : Error {
+  Cancelled() : Error("the computation was cancelled") {}
+};
+/// Stops a long computation from outside of it. A signal handler may call it. Each call with true is
+/// followed by one with false.
+void cancel(bool on) noexcept;
 
 namespace detail {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -131,6 +132,18 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
     }
   }
   return split.others;
+}
+
+/// A path as a shell reads it: in quotes where it has blanks or other characters of its syntax.
+inline std::string in_shell(const std::string& path) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || c >= 0x80 ||
+           std::string_view("_./-+:,@%=").find(c) != std::string::npos;
+  };
+  if (!path.empty() && std::ranges::all_of(path, plain)) return path;
+  std::string quoted = "'";
+  for (const char c : path) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 inline double seconds_since(std::chrono::steady_clock::time_point then) {

@@ -150,7 +150,7 @@ void train(const std::string& file, const Options& o) {
   codecs.target = text.codec;
   models::save(o.out, model, params, codecs, {{"context", std::to_string(o.context)}});
   write(model, text.codec, o.context);
-  std::cout << "Try it: build/examples/gpt " << o.out.string() << "\n";
+  std::cout << "Try it: build/examples/gpt " << examples::in_shell(o.out.string()) << "\n";
 }
 
 int main(int argc, char** argv) {

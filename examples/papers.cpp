@@ -126,7 +126,8 @@ void train(const models::AnyModelOptions& options, const Data& data, Index epoch
   nn::load_parameters(load_safetensors(weights), parameters);
   show(model, data);
   std::cout << "The best weights, BLEU " << bleu(model, data) << ", are in " << weights
-            << "\nTry it: build/examples/attune predict --model " << weights << "\n";
+            << "\nTry it: build/examples/attune predict --model " << examples::in_shell(weights)
+            << "\n";
 }
 
 int main(int argc, char** argv) {

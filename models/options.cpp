@@ -40,7 +40,7 @@ Option option(std::string name, std::string help, T& value, double low, double h
   Option option{.name = std::move(name), .help = std::move(help), .type = "NUMBER"};
   option.get = [&value] { return fmt::format("{}", value); };
   option.set = [&value, name = option.name, low, high](const std::string& text) {
-    value = number<T>(name, text, low, high);
+    value = number<T>(name, text, low, high) + T{};  // -0 is 0
   };
   return option;
 }

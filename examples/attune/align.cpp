@@ -39,17 +39,22 @@ bool writes_itself(const UseOptions& o) {
   return true;
 }
 
-/// A target token without a number of its own would be forced as <unk>.
-void check_targets(const Model& model, const TestPairs& pairs, const UseOptions& o) {
-  if (model.of_sentences()) return;
+/// A target token without a number of its own is forced as <unk>: an error where each token is one
+/// letter or phone, otherwise a warning.
+void check_tokens(const Model& model, const TestPairs& pairs, const UseOptions& o) {
+  UnknownTokens source, target;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    for (const std::string& token : model.target().tokenizer.encode(pairs.references[i].front())) {
-      if (model.target().vocabulary.id(token) == text::Vocabulary::unknown)
+    source.add(model.source(), model.source().tokenizer.encode(pairs.lines[i]));
+    const auto tokens = model.target().tokenizer.encode(pairs.references[i].front());
+    target.add(model.target(), tokens);
+    for (const std::string& token : tokens) {
+      if (!model.of_sentences() && model.target().vocabulary.id(token) == text::Vocabulary::unknown)
         fail(
             fmt::format("{}:{}", (o.target.empty() ? o.file : o.target).string(), pairs.numbers[i]),
-            "the model cannot write " + in_quotes(token));
+            "the model cannot write " + in_quotes(text::visible(token)));
     }
   }
+  source.warn(pairs.name, "source"), target.warn(pairs.name, "target");
 }
 
 /// A map whose rows and columns are words instead of their tokens: a word of the source has the sum
@@ -99,12 +104,16 @@ std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
   const Index longest = longest_read(models, longest_of_pair);
   std::vector<AlignedPair> all;
   std::vector<text::Sentence> sources;
+  UnknownTokens unknown;
   text::LineReader reader(o.file);
   while (const auto line = reader.next()) {
     const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
-    all.push_back({source_of(*line, model.source(), longest, place), "", {}, {}});
-    sources.push_back(model.source().encode(all.back().source));
+    all.push_back({source_of(*line, model, longest, place), "", {}, {}});
+    const auto tokens = model.source().tokenizer.encode(all.back().source);
+    unknown.add(model.source(), tokens);
+    sources.push_back(model.source().encode(tokens));
   }
+  unknown.warn(o.file.string(), "source");
   auto written =
       models::translate(network_of(models), sources, {.how = search_for(models, o.search)});
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -118,7 +127,7 @@ std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
 std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
   const models::AnyModel network = network_of(models);
   const TestPairs pairs = pairs_for(o, models, Sides::optional);
-  check_targets(models.front(), pairs, o);
+  check_tokens(models.front(), pairs, o);
   std::vector<AlignedPair> all;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     all.push_back({pairs.lines[i], pairs.references[i].front(), {}, {}});
@@ -257,12 +266,16 @@ int score(const UseOptions& o) {
   std::vector<text::TextPair> lines;
   std::vector<text::Pair> pairs;
   std::size_t width = 0;
+  const auto& [source, target] = models.front().codecs();
+  UnknownTokens unknown_source, unknown_target;
   const auto print = [&] {
     print_scores(network, lines, pairs, o.json);
     lines.clear(), pairs.clear(), width = 0;
   };
   while (const auto line = reader.next()) {
     text::Pair pair = numbered(*line, reader, models.front().codecs(), longest);
+    unknown_source.add(source, source.tokenizer.encode(line->source));
+    unknown_target.add(target, target.tokenizer.encode(line->target));
     const std::size_t size = std::max(pair.source.size(), pair.target.size() + 1);
     if (pair.source.empty() || std::max(width, size) * (lines.size() + 1) > most_tokens) print();
     if (pair.source.empty()) {
@@ -273,6 +286,8 @@ int score(const UseOptions& o) {
     lines.push_back(*line), pairs.push_back(std::move(pair));
   }
   print();
+  unknown_source.warn(o.file.string(), "source");
+  unknown_target.warn((o.target.empty() ? o.file : o.target).string(), "target");
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -36,36 +37,33 @@ std::uint64_t hash_of(const std::string& text) {
   return hash ^ (hash >> 29);
 }
 
-/// Chooses the sources with the smallest hashes, as many as have `most` pairs together, whatever
-/// the number of all pairs. It keeps these alone in memory.
+/// Chooses sources in the order of their hashes, each unless it has more pairs than are still
+/// wanted: about `most` pairs together, whatever the number of all pairs and whatever repeats. It
+/// keeps the smallest hashes alone in memory.
 class HeldOut {
  public:
-  explicit HeldOut(Index most) : most_(most) {}
+  explicit HeldOut(Index most) : kept_(2 * static_cast<std::size_t>(most)) {}
   void add(const std::string& source) {
     const std::uint64_t hash = hash_of(source);
-    if (most_ == 0 || hash >= below_) return;
-    ++counts_[hash], ++held_;
-    shrink_to(most_);
+    if (counts_.size() >= kept_ && (kept_ == 0 || hash > counts_.rbegin()->first)) return;
+    ++counts_[hash];
+    if (counts_.size() > kept_) counts_.erase(std::prev(counts_.end()));
   }
-  /// The limit below which hashes are of pairs that are held out; 0 where there is none.
-  std::uint64_t below(Index most) {
-    shrink_to(most);
-    return held_ > 0 ? below_ : 0;
+  /// Where each source has more than `most`, the rarest one, if that leaves half of the `all` pairs.
+  std::set<std::uint64_t> chosen(Index most, Index all) const {
+    std::set<std::uint64_t> hashes;
+    Index left = most;
+    for (const auto& [hash, count] : counts_)
+      if (count <= left) hashes.insert(hash), left -= count;
+    const auto rarest = std::ranges::min_element(counts_, {}, [](auto& one) { return one.second; });
+    if (hashes.empty() && most > 0 && rarest != counts_.end() && rarest->second <= all / 2)
+      hashes.insert(rarest->first);
+    return hashes;
   }
 
  private:
-  void shrink_to(Index most) {
-    while (held_ > most) {
-      const auto last = std::prev(counts_.end());
-      below_ = last->first, held_ -= last->second;
-      counts_.erase(last);
-    }
-  }
-
-  const Index most_;
-  std::map<std::uint64_t, Index> counts_;
-  Index held_ = 0;
-  std::uint64_t below_ = std::numeric_limits<std::uint64_t>::max();
+  const std::size_t kept_;
+  std::map<std::uint64_t, Index> counts_;  // of pairs, by the hash of their source
 };
 
 /// Algorithm R (Vitter, 1985): each of the pairs that are added is in the sample with the same
@@ -291,9 +289,28 @@ bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
   return files.target.empty() && pair.source.empty() && pair.target.empty();
 }
 
-/// Those pairs of the files that `keep` is true for, or all.
+text::Pair numbers_of(const text::TextPair& lines, const Codecs& codecs) {
+  return {codecs.source.encode(lines.source), codecs.target.encode(lines.target)};
+}
+
+void check_lengths(const text::Sentence& source, const text::Sentence& target,
+                   const PairReader& reader, Index longest) {
+  check_length(std::ssize(source), reader.source_place(), longest);
+  check_length(std::ssize(target), reader.target_place(), longest_of_pair);
+}
+
+/// The most tokens of a side that are trained and validated on.
+Index longest_trained(const TrainOptions& o) {
+  constexpr Index any = std::numeric_limits<Index>::max();
+  const Index of_batch = o.batch_tokens > 0 ? o.batch_tokens - 1 : any;  // without </s>
+  return std::min({o.longest, of_batch, longest_read(o.model, any)});
+}
+
+/// Those pairs of the files that `keep` is true for, or all. A pair that is too long is an error or,
+/// with `trained`, left out and counted.
 TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
-                    const std::function<bool(const text::TextPair&)>& keep = {}) {
+                    const std::function<bool(const text::TextPair&)>& keep = {},
+                    bool trained = false) {
   TestPairs all;
   all.name = files.name();
   PairReader reader(files, "reading");
@@ -301,7 +318,12 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
   while (const auto pair = reader.next()) {
     if (is_skipped(*pair, files) || (keep && !keep(*pair))) continue;
     if (sides == Sides::required) require_target(*pair, reader);
-    auto [source, target] = numbered(*pair, reader, codecs, longest);
+    auto [source, target] = numbers_of(*pair, codecs);
+    if (trained && std::max(std::ssize(source), std::ssize(target)) > longest) {
+      ++all.left_out;
+      continue;
+    }
+    if (!trained) check_lengths(source, target, reader, longest);
     all.sources.push_back(std::move(source)), all.targets.push_back(std::move(target));
     any = any || !pair->source.empty();
     all.lines.push_back(pair->source);
@@ -313,9 +335,10 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
 }
 
 TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
-  TestPairs held =
-      read_some(o.train_files(), codecs, longest_read(o.model, longest_of_pair), Sides::required,
-                [&](const auto& pair) { return has_words(pair) && survey.holds_out(pair.source); });
+  TestPairs held = read_some(
+      o.train_files(), codecs, longest_trained(o), Sides::required,
+      [&](const auto& pair) { return has_words(pair) && survey.holds_out(pair.source); },
+      /*trained=*/true);
   held.name = "pairs held out of " + held.name;
   return held;
 }
@@ -324,6 +347,7 @@ TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Code
 
 PairReader::PairReader(const PairFiles& files, const std::string& what)
     : reader_(files.source, files.target, files.columns),
+      nfc_(files.nfc),
       total_(megabytes(files.source) + (files.target.empty() ? 0 : megabytes(files.target))),
       progress_(0, static_cast<long>(total_), what + ": MB") {}
 
@@ -332,7 +356,7 @@ std::optional<text::TextPair> PairReader::next() {
   if (!pair) return pair;
   megabytes_ += static_cast<double>(pair->source.size() + pair->target.size() + 2) / 1e6;
   if (reader_.number() % 256 == 0) show();
-  return text::TextPair{single_blanks(pair->source), single_blanks(pair->target)};
+  return text::TextPair{normalized(pair->source, nfc_), normalized(pair->target, nfc_)};
 }
 
 std::optional<text::TextPair> PairReader::next_with_words() {
@@ -359,7 +383,9 @@ void PairReader::show() {
                  fmt::format("{:.0f} pairs/s", rate), line);
 }
 
-bool Survey::holds_out(const std::string& source) const { return hash_of(source) < held_below; }
+bool Survey::holds_out(const std::string& source) const {
+  return !held_out.empty() && held_out.contains(hash_of(source));
+}
 
 bool Survey::has_sentences() const {
   const Lines source(sample, sides[0]), target(sample, sides[1]);
@@ -381,8 +407,8 @@ Survey survey_of(const PairFiles& files, Index held_out) {
   if (survey.pairs == 0) fail_empty(files);
   survey.sample = std::move(sampler.sample);
   const Index most = std::min(held_out, survey.pairs / 10);
-  survey.held_below = held.below(most);
-  if (held_out > 0 && survey.held_below == 0) {
+  survey.held_out = held.chosen(most, survey.pairs);
+  if (held_out > 0 && survey.held_out.empty()) {
     fail("--train", fmt::format("no pair of {} can be held out (at most {} of {}, those with one "
                                 "source together): --valid FILE was expected",
                                 files.source.string(), most, survey.pairs));
@@ -424,7 +450,10 @@ Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
 
 Fingerprint TestPairs::fingerprint() const {
   Fingerprint all;
-  for (std::size_t i = 0; i < size(); ++i) all.add(lines[i]).add(references[i].front());
+  for (std::size_t i = 0; i < size(); ++i) {
+    all.add(lines[i]);
+    for (const std::string& reference : references[i]) all.add(reference);
+  }
   return all;
 }
 
@@ -443,9 +472,8 @@ std::vector<std::int64_t> TestPairs::source_lengths() const {
 
 text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
                     Index longest) {
-  text::Pair pair{codecs.source.encode(lines.source), codecs.target.encode(lines.target)};
-  check_length(std::ssize(pair.source), reader.source_place(), longest);
-  check_length(std::ssize(pair.target), reader.target_place(), longest_of_pair);
+  text::Pair pair = numbers_of(lines, codecs);
+  check_lengths(pair.source, pair.target, reader, longest);
   return pair;
 }
 
@@ -465,12 +493,13 @@ void check_pairs(const PairFiles& files) {
 
 TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
   if (o.valid.empty()) return held_out_pairs(o, survey, codecs);
-  return read_pairs(o.valid_files(), codecs, longest_read(o.model, longest_of_pair));
+  return read_some(o.valid_files(), codecs, longest_trained(o), Sides::required, {},
+                   /*trained=*/true);
 }
 
 PairFiles files_for(const Model& model, const UseOptions& o) {
   const bool swapped = model.entry("swap") == "yes";
-  return {o.file, o.target, swapped ? text::Columns::target_first : o.columns};
+  return {o.file, o.target, swapped ? text::Columns::target_first : o.columns, model.nfc()};
 }
 
 TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
@@ -481,7 +510,7 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   }
   if (first.entry("train").empty())
     fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
-  const TrainOptions trained = train_options_from(first.metadata());
+  const TrainOptions trained = o.trained ? *o.trained : train_options_from(first.metadata());
   if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs());
   TestPairs held = held_out_pairs(trained, survey_of(trained), first.codecs());
   for (const Model& model : models)
@@ -519,13 +548,22 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
   if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");
   source_.report("source", o.source_vocabulary);
   target_.report("target", o.joint ? o.source_vocabulary : o.target_vocabulary);
+  const double mean =
+      static_cast<double>(source_.all + target_.all) / (2 * static_cast<double>(pairs_.size()));
+  const double usual = std::max(256.0, 4 * mean);  // tokens of a side
+  for (const auto& [length, place] : longest_)
+    if (static_cast<double>(length) > 2 * usual)
+      say("{}: {} tokens, {:.1f} in the mean; --max-tokens leaves out what is longer\n", place,
+          length, mean);
+  most_padded_ = static_cast<std::size_t>(
+      std::max(usual * static_cast<double>(o.batch), 4.0 * static_cast<double>(o.batch_tokens)));
 }
 
 text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codecs) {
   const TrainOptions& o = options_;
   std::optional<LinkReader> alignments;
   if (!o.alignments.empty()) alignments.emplace(o.alignments);
-  text::CorpusReport report{.longest = o.longest};
+  text::CorpusReport report{.longest = longest_trained(o)};
   PairReader reader(o.train_files(), "numbering tokens");
   while (const auto lines = reader.next()) {
     const auto words = alignments ? alignments->next(*lines, reader) : text::Alignment();
@@ -533,15 +571,12 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
     const auto source = codecs.source.tokenizer.encode(lines->source),
                target = codecs.target.tokenizer.encode(lines->target);
     if (!report.count(source.size(), target.size())) continue;
-    check_length(std::ssize(source), reader.source_place(),
-                 longest_read(o.model, std::numeric_limits<Index>::max()));
-    text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
-    if (const Index n = std::ssize(pair.target) + 1; o.batch_tokens > 0 && n > o.batch_tokens) {
-      fail(reader.source_place(),
-           fmt::format("{} target tokens with </s>, expected at most --batch-tokens {}", n,
-                       o.batch_tokens));
+    const std::size_t length = std::max(source.size(), target.size());
+    if (longest_.size() < named || length > longest_.rbegin()->first) {
+      longest_.emplace(length, reader.source_place());
+      if (longest_.size() > named) longest_.erase(std::prev(longest_.end()));
     }
-    add(pair);
+    add({codecs.source.encode(source), codecs.target.encode(target)});
     if (alignments) add(links_of(words, *lines, source, target, reader));
   }
   if (alignments) alignments->end();
@@ -564,10 +599,25 @@ void TrainingPairs::add(const text::Alignment& links) {
 }
 
 std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {
-  return text::epoch_batches(
+  std::vector<std::vector<std::uint32_t>> all = text::epoch_batches(
       pairs_.lengths(),
       {.sentences = options_.batch, .tokens = options_.batch_tokens, .pool = options_.pool},
       options_.seed, epoch);
+  const auto length = [&](std::uint32_t i) {
+    return std::size_t{std::max(pairs_.lengths()[i].source, pairs_.lengths()[i].target)};
+  };
+  for (std::size_t i = 0; i < all.size();) {  // one long pair must not make all others long
+    const std::size_t size = all[i].size(), half = size / 2;
+    if (half == 0 || size * length(*std::ranges::max_element(all[i], {}, length)) <= most_padded_) {
+      ++i;
+      continue;
+    }
+    const auto middle = all[i].begin() + static_cast<std::ptrdiff_t>(half);
+    const std::vector<std::uint32_t> second(middle, all[i].end());
+    all[i].resize(half);
+    all.insert(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, second);
+  }
+  return all;
 }
 
 text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +40,7 @@ class PairReader {
   void show();
 
   text::ParallelReader reader_;
+  bool nfc_;
   double megabytes_ = 0, total_;
   Progress progress_;
   Clock::time_point start_ = Clock::now(), line_ = start_;
@@ -46,7 +50,7 @@ class PairReader {
 struct Survey {
   std::int64_t pairs = 0;              // with words on both sides
   std::vector<text::TextPair> sample;  // some of these, at random
-  std::uint64_t held_below = 0;        // sources with a smaller hash are held out
+  std::set<std::uint64_t> held_out;    // hashes of the sources that are
 
   /// Pairs with the same source stay together: a source that was trained on is no test.
   bool holds_out(const std::string& source) const;
@@ -71,6 +75,7 @@ struct TestPairs {
   std::vector<text::Sentence> targets;  // of the first reference
   std::vector<metrics::References> references;
   std::vector<std::int64_t> numbers;  // of lines
+  Index left_out = 0;                 // of the files: too long
 
   std::size_t size() const { return lines.size(); }
   Fingerprint fingerprint() const;
@@ -87,7 +92,8 @@ text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const
                     Index longest);
 /// Throws for such files what can be said without a model.
 void check_pairs(const PairFiles& files);
-/// Those to choose the best weights by: of files, or held out of the training pairs.
+/// Those to choose the best weights by: of files, or held out of the training pairs. What would be
+/// too long to train on is left out.
 TestPairs validation_pairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
 /// Those of the files that were given; otherwise those that the models were chosen by. Sides may be
 /// empty where these are `optional`.
@@ -106,8 +112,7 @@ void require_outputs(const UseOptions& options, const std::vector<std::filesyste
 class TrainingPairs {
  public:
   /// Reads the files; says what was excluded. Throws an Error "FILE:LINE: ..." for links that are
-  /// missing, too many, or between words which are not there, for a source that the score location
-  /// has no places for, and for a target that no batch can take, and one when no token is known.
+  /// missing, too many, or between words which are not there, and one when no token is known.
   TrainingPairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
 
   std::size_t size() const { return pairs_.size(); }
@@ -116,6 +121,7 @@ class TrainingPairs {
   /// Of pairs and links.
   const Fingerprint& fingerprint() const { return fingerprint_; }
 
+  /// Those of text::epoch_batches, in halves where padding makes one large.
   std::vector<std::vector<std::uint32_t>> batches(Index epoch);
   text::Batch batch(std::span<const std::uint32_t> chosen);
   /// Of a pair, with </s>.
@@ -138,6 +144,9 @@ class TrainingPairs {
   text::PairStore pairs_;
   text::DiskLists<text::Link> links_;
   Index longest_target_ = 0;
+  static constexpr std::size_t named = 5;
+  std::multimap<std::size_t, std::string, std::greater<>> longest_;  // of all pairs, with places
+  std::size_t most_padded_ = 0;                                      // tokens of a side of a batch
   Fingerprint fingerprint_;
   Unknown source_, target_;
 };

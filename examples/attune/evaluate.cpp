@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,29 +31,6 @@ std::string scores_of(std::span<const std::string> lines, const Measured& m) {
                           metrics::corpus_chrf(lines.subspan(i, 1), references), lines[i]);
   }
   return scores;
-}
-
-/// One warning for all pairs: they may be in another language than the model.
-void warn_of_unknown(const text::Codec& source, const TestPairs& pairs) {
-  std::set<std::string> kinds;
-  std::size_t tokens = 0, unknown = 0;
-  for (const std::string& line : pairs.lines) {
-    for (const std::string& token : source.tokenizer.encode(line)) {
-      ++tokens;
-      if (source.vocabulary.id(token) != text::Vocabulary::unknown) continue;
-      ++unknown;
-      kinds.insert(token);
-    }
-  }
-  if (unknown == 0) return;
-  const std::ptrdiff_t more = std::max<std::ptrdiff_t>(0, std::ssize(kinds) - 5);
-  Texts some(kinds.begin(), std::prev(kinds.end(), more));
-  std::ranges::transform(some, some.begin(), in_quotes);
-  complain(
-      "warning: {}: {} of {} source tokens were never seen in training and are read as <unk>: "
-      "{}{}\n",
-      pairs.name, unknown, tokens, fmt::join(some, ", "),
-      more > 0 ? fmt::format(" and {} more kinds", more) : "");
 }
 
 /// The ten mistakes that the model was surest of.
@@ -140,7 +116,6 @@ int evaluate_pairs(const UseOptions& o) {
   if (!o.out.empty() && weakly_canonical(o.out) == weakly_canonical(o.sentences))
     fail("--sentences", o.out.string() + " is written by --out: another file was expected");
   const Measured m(o, files);
-  warn_of_unknown(m.first().source(), m.pairs);
   if (m.result.cut() > 0) {
     complain("warning: {} of {} predictions are cut at --max-length {}\n", m.result.cut(),
              m.pairs.size(), m.search.max_length);

@@ -217,13 +217,13 @@ Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchO
 namespace {
 
 /// Adds another target of each source, a line each; an empty line is none.
-void add_references(TestPairs& pairs, const std::filesystem::path& file) {
+void add_references(TestPairs& pairs, const std::filesystem::path& file, bool nfc) {
   std::vector<std::string> lines = text::read_lines(text::LineReader(file));
   if (lines.size() != pairs.size())
     fail(file.string(),
          fmt::format("{} lines, expected one for each of {} pairs", lines.size(), pairs.size()));
   for (std::size_t i = 0; i < lines.size(); ++i)
-    pairs.references[i].push_back(single_blanks(lines[i]));
+    pairs.references[i].push_back(normalized(lines[i], nfc));
 }
 
 metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice) {
@@ -240,7 +240,12 @@ Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from)
       pairs(pairs_for(o, models)),
       search(search_for(models, o.search)),
       bleu(bleu_for(first(), o.bleu)) {
-  for (const auto& file : o.references) add_references(pairs, file);
+  for (const auto& file : o.references) add_references(pairs, file, first().nfc());
+  require_equal(pairs.name, {"the fingerprint " + pairs.fingerprint().text()});
+  UnknownTokens unknown;
+  for (const std::string& line : pairs.lines)
+    unknown.add(first().source(), first().source().tokenizer.encode(line));
+  if (!o.trained) unknown.warn(pairs.name, "source");
   const auto start = std::chrono::steady_clock::now();
   result = evaluate(models, pairs, search, bleu);
   seconds = seconds_since(start);

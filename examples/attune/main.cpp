@@ -142,9 +142,18 @@ void use_threads(Index given) {
   products();
 }
 
+/// Throws where another worker was started with other arguments.
+void check_workers(const std::string& command, const Typed& typed) {
+  Texts texts;
+  for (const auto& [name, value, place] : typed.given) texts.push_back(name + " = " + value);
+  texts.insert(texts.end(), typed.others.begin(), typed.others.end());
+  require_equal(command, texts);
+}
+
 int run_train(const std::vector<std::string>& arguments) {
   TrainOptions defaults = train_options(true);
   const Typed typed = read_arguments(arguments, options_of(defaults), train_files);
+  check_workers("train", typed);
   const auto with_given = [&](TrainOptions o) {
     set_given(o, typed.given);
     if (!typed.others.empty()) o.train = typed.others[0];
@@ -166,6 +175,10 @@ int run_train(const std::vector<std::string>& arguments) {
     return show_help("train", train_what, train_files, shown,
                      "train.en train.de --valid val.en --valid-target val.de", !typed.help_all);
   }
+  if (o.seeds > 1 && workers().count() > 1)
+    fail("--seeds",
+         fmt::format("the {} workers of mpirun train one model together, expected one process",
+                     workers().count()));
   std::optional<Survey> survey;
   if (!resumes) {  // what the data are like decides the defaults
     check_files(o);
@@ -183,6 +196,9 @@ int run_use(const UseCommand& command, const std::vector<std::string>& arguments
   if (typed.help)
     return show_help(command.name, command.what, command.positional, options_of(o, command.bit),
                      command.example, false);
+  check_workers(command.name, typed);
+  constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
+  if (!is_first_worker() && (command.bit & shared) == 0) return 0;
   std::vector<Given> given = typed.given;  // models on the command line replace those of a file
   const auto is_typed_model = [](const Given& g) { return g.name == "model" && g.place.empty(); };
   if (std::ranges::any_of(given, is_typed_model))

@@ -10,6 +10,7 @@
 #include <attune/tensor/check.hpp>
 
 #include "letters.hpp"
+#include "output.hpp"
 #include "processes.hpp"
 #include "run_directory.hpp"
 
@@ -85,7 +86,7 @@ bool Model::of_sentences() const {
 void check_alike(std::span<const std::string> names, const Metadata& first,
                  const std::filesystem::path& path, const Metadata& other, const char* first_name) {
   for (const std::string& name : names)
-    if (nn::load_text(first, name) != nn::load_text(other, name))
+    if (reading(path, [&] { return nn::load_text(other, name); }) != nn::load_text(first, name))
       fail(path.string(), fmt::format("its {} is not that of {}", name, first_name));
 }
 
@@ -119,6 +120,9 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
     check_alike(codec_entries, models.front().metadata(), file, models.back().metadata(),
                 "the first model");
   }
+  Texts checksums;
+  for (const Model& model : models) checksums.push_back("the checksum " + model.checksum());
+  require_equal("--model", checksums);
   return models;
 }
 
@@ -128,7 +132,9 @@ models::AnyModel network_of(Models models) {
   return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
 }
 
-std::string single_blanks(std::string_view line) {
+std::string normalized(std::string_view line, bool nfc) {
+  if (nfc && !std::ranges::all_of(line, [](unsigned char c) { return c < 0x80; }))
+    return normalized(text::composed(line), false);
   return fmt::format("{}", fmt::join(text::words(line), " "));
 }
 
@@ -161,13 +167,34 @@ void check_length(Index tokens, const std::string& place, Index longest) {
                           own ? "" : ", the --longest of the score location"));
 }
 
-std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
+void UnknownTokens::add(const text::Codec& codec, std::span<const std::string> tokens) {
+  all_ += tokens.size();
+  for (const std::string& token : tokens) {
+    if (codec.vocabulary.id(token) != text::Vocabulary::unknown) continue;
+    ++unknown_;
+    kinds_.insert(token);
+  }
+}
+
+void UnknownTokens::warn(const std::string& name, const char* side) const {
+  if (unknown_ == 0) return;
+  constexpr std::size_t most = 5;
+  std::vector<std::string> some;
+  for (auto at = kinds_.begin(); at != kinds_.end() && some.size() < most; ++at)
+    some.push_back(in_quotes(text::visible(*at)));
+  complain(
+      "warning: {}: {} of {} {} tokens were never seen in training and are read as <unk>: {}{}\n",
+      name, unknown_, all_, side, fmt::join(some, ", "),
+      kinds_.size() > most ? fmt::format(" and {} more kinds", kinds_.size() - most) : "");
+}
+
+std::string source_of(const std::string& line, const Model& model, Index longest,
                       const std::string& place) {
   if (line.find('\t') != line.npos) fail(place, "a TAB, expected a source alone");
   if (const auto bad = text::find_bad_byte(line))
     fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
-  std::string source = single_blanks(line);
-  check_length(std::ssize(codec.tokenizer.encode(source)), place, longest);
+  std::string source = normalized(line, model.nfc());
+  check_length(std::ssize(model.source().tokenizer.encode(source)), place, longest);
   return source;
 }
 

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ class Model {
   Index most_tokens() const {
     return longest_ == 0 ? 100 : longest_ + std::min(longest_, Index{50}) + 5;
   }
+  /// Whether characters of what it reads are composed.
+  bool nfc() const { return entry("nfc") == "yes"; }
   /// Whether BLEU measures it: it was chosen by that, or by the loss of sentences.
   bool of_sentences() const;
 
@@ -92,14 +95,27 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files);
 /// word, and then throws Interrupted.
 models::AnyModel network_of(Models models);
 
-/// The line without blanks at its ends, and single ones between words: text is read as it was in
-/// training.
-std::string single_blanks(std::string_view line);
+/// The line without blanks at its ends, and single ones between words, with its characters composed
+/// where `nfc`: text is read as it was in training.
+std::string normalized(std::string_view line, bool nfc);
 
 /// How text is cut: "characters", "words between blanks", "subwords", ...
 std::string kind_of(const text::Tokenizer& tokenizer);
 /// "characters, 58 kinds"
 std::string kinds_of(const text::Codec& codec);
+
+/// Tokens that a vocabulary lacks, in one warning for all: the text may be in another language than
+/// the model's.
+class UnknownTokens {
+ public:
+  void add(const text::Codec& codec, std::span<const std::string> tokens);
+  /// `side`: source or target.
+  void warn(const std::string& name, const char* side) const;
+
+ private:
+  std::size_t all_ = 0, unknown_ = 0;
+  std::set<std::string> kinds_;
+};
 
 /// The most tokens of a source alone, whose memory grows with its length, and of each side of a
 /// pair, where the memory of attention grows with the product of both lengths.
@@ -107,9 +123,9 @@ inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
 /// `most`, or as many tokens of a source as all the models' scores have places for.
 Index longest_read(const models::AnyModelOptions& options, Index most);
 Index longest_read(Models models, Index most);
-/// What is read of a line, with single blanks. Throws an Error that begins with its place where it
+/// What is read of a line, normalized. Throws an Error that begins with its place where it
 /// is no source.
-std::string source_of(const std::string& line, const text::Codec& codec, Index longest,
+std::string source_of(const std::string& line, const Model& model, Index longest,
                       const std::string& place);
 /// Throw an Error "FILE:LINE: ..." for a side of more tokens than `longest`, or longest_of_pair.
 void check_length(Index tokens, const std::string& place, Index longest);

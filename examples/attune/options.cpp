@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -83,6 +84,10 @@ OptionList data_options(TrainOptions& o) {
       option("source-vocabulary", "tokens of the source, or of both sides, one on each line",
              o.source_vocabulary, "FILE"),
       option("target-vocabulary", "tokens of the target", o.target_vocabulary, "FILE"),
+      choice("nfc",
+             "compose characters as Unicode's NFC does, in training and in all that is read later: "
+             "é is the same token however it is encoded",
+             o.nfc),
       choice("joint", "one set of subwords and one vocabulary for both sides", o.joint),
       choice("truecase",
              "give words at the beginning of sentences, and lines in capitals, the case they "
@@ -426,7 +431,9 @@ Metadata to_metadata(const TrainOptions& options) {
 TrainOptions train_options_from(const Metadata& metadata) {
   TrainOptions o;
   o.model = models::model_options(nn::load_text(metadata, "model"));
-  models::set_from(stored_part(o), metadata);
+  Metadata all = metadata;
+  all.emplace("nfc", "no");  // as was done before there was such an option
+  models::set_from(stored_part(o), all);
   const auto sentences = metadata.find("sentences");
   o.sentences = sentences != metadata.end() && sentences->second == "yes";
   return o;
@@ -438,9 +445,25 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  check_resumable(given.out, {{"model", stored.model.name}}, {{"model", given.model.name}});
-  check_resumable(given.out, to_metadata(stored), to_metadata(given),
-                  {"steps", "epochs", "minutes", "patience"});
+  // Data are the same where their fingerprints are, which Run compares.
+  const std::set<std::string> free = {"steps",    "epochs",       "minutes",
+                                      "patience", "train",        "train-target",
+                                      "valid",    "valid-target", "alignments"},
+                              files = {"source-pieces", "target-pieces", "source-vocabulary",
+                                       "target-vocabulary"};
+  const auto same = [&](const std::string& name, const std::string& a, const std::string& b) {
+    using std::filesystem::weakly_canonical;
+    return a == b || free.contains(name) ||
+           (files.contains(name) && !a.empty() && !b.empty() &&
+            weakly_canonical(a) == weakly_canonical(b));
+  };
+  const Metadata before = to_metadata(stored), now = to_metadata(given);
+  std::vector<std::string> names = {"model"};  // first, as others depend on it
+  for (const auto& [name, value] : before) names.push_back(name);
+  for (const std::string& name : names)
+    if (!same(name, before.at(name), now.at(name)))
+      fail("--resume", fmt::format("{} was trained with {} = {}, not {}", given.last().string(),
+                                   name, in_quotes(before.at(name)), in_quotes(now.at(name))));
 }
 
 }  // namespace attune::pairs

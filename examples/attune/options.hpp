@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@ enum class RateSchedule { constant, late_decay, inverse_sqrt };
 struct PairFiles {
   std::filesystem::path source, target;
   text::Columns columns = text::Columns::source_first;
+  bool nfc = false;  // whether characters are composed
 
   std::string name() const {
     return target.empty() ? source.string() : source.string() + " and " + target.string();
@@ -49,7 +51,7 @@ struct TrainOptions {
          target_tokens = Tokens::automatic;
   Index pieces = 8000;
   std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
-  bool joint = false, truecase = false;
+  bool joint = false, truecase = false, nfc = true;
   Index minimum_count = 1;
   Index maximum_vocabulary = 0;
   Index longest = 100;
@@ -88,8 +90,8 @@ struct TrainOptions {
 
   std::filesystem::path last() const { return out / "last.safetensors"; }
   bool resumes() const { return resume && std::filesystem::exists(last()); }
-  PairFiles train_files() const { return {train, train_target, columns}; }
-  PairFiles valid_files() const { return {valid, valid_target, columns}; }
+  PairFiles train_files() const { return {train, train_target, columns, nfc}; }
+  PairFiles valid_files() const { return {valid, valid_target, columns, nfc}; }
 };
 
 /// When attention is drawn in the terminal.
@@ -105,6 +107,7 @@ enum class BleuChoice { trained, mteval_13a, none };
 
 /// Of all commands beside `train`.
 struct UseOptions {
+  std::optional<TrainOptions> trained;        // empty: as the checkpoint says
   std::vector<std::filesystem::path> models;  // empty: the model that was trained last
   std::vector<std::string> sources;           // to predict; empty: a file or standard input
   std::filesystem::path file, target;

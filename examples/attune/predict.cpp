@@ -19,6 +19,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "letters.hpp"
 #include "log.hpp"
 #include "output.hpp"
 #include "processes.hpp"
@@ -30,8 +31,8 @@ namespace {
 /// one reads them for all.
 class Input {
  public:
-  Input(const std::filesystem::path& file, const text::Codec& codec, Index longest)
-      : codec_(codec),
+  Input(const std::filesystem::path& file, const Model& model, Index longest)
+      : model_(model),
         longest_(longest),
         is_typed_(file.empty() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)),
         stream_(stream_of(file)),
@@ -67,7 +68,7 @@ class Input {
       while (std::ssize(lines) < most && (lines.empty() || more_waits())) {
         auto line = reader_.next();
         if (!line) break;
-        lines.push_back(source_of(*line, codec_, longest_,
+        lines.push_back(source_of(*line, model_, longest_,
                                   fmt::format("{}:{}", reader_.name(), reader_.number())));
       }
     } catch (const Error& error) {
@@ -82,7 +83,7 @@ class Input {
     return lines;
   }
 
-  const text::Codec& codec_;
+  const Model& model_;
   const Index longest_;  // in tokens
   const bool is_typed_;
   std::ifstream file_;
@@ -205,7 +206,7 @@ class Predictor {
       if (first_.source().vocabulary.id(token) == text::Vocabulary::unknown &&
           warned_.insert(token).second)
         text += fmt::format("warning: {} was never seen in training and is read as <unk>\n",
-                            in_quotes(token));
+                            in_quotes(text::visible(token)));
     return text;
   }
 
@@ -224,7 +225,7 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
   for (Index i = 0; i < std::ssize(o.sources); ++i) {
     try {
       const std::string source =
-          source_of(o.sources[static_cast<std::size_t>(i)], first.source(), longest, place(i));
+          source_of(o.sources[static_cast<std::size_t>(i)], first, longest, place(i));
       if (source.empty()) fail(place(i), "it is empty, but something to read was expected");
       const Texts texts = predictor.answer(std::span(&source, 1), i, draws, place);
       put(texts[0]), complain("{}", texts[1]);
@@ -254,7 +255,7 @@ int predict(const UseOptions& o) {
     if (!o.file.empty()) fail("--file", "sources were given as arguments, expected one of both");
     return predict_arguments(o, predictor, first, longest, draws);
   }
-  Input input(o.file, first.source(), longest);
+  Input input(o.file, first, longest);
   const auto place = [&](Index n) { return fmt::format("{}:{}", input.name(), n + 1); };
   const Index at_once = 20 * o.batch * workers().count();
   Index number = 0;

@@ -1,10 +1,12 @@
 #include "processes.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <memory>
@@ -17,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <attune/autograd/anomaly.hpp>
 #include <attune/tensor/check.hpp>
 
 #include "output.hpp"
@@ -27,7 +30,16 @@ namespace {
 volatile std::sig_atomic_t signalled = 0;  // the first signal
 std::timespec first_time;                  // of it
 
+enum { not_cancellable, cancellable, cancelled };
+std::atomic<int> computation{not_cancellable};
+
+void give_up(int) {
+  int expected = cancellable;
+  if (computation.compare_exchange_strong(expected, cancelled)) cancel(true);
+}
+
 void note(int signal) {
+  alarm(1);
   std::timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   if (signalled == 0) {
@@ -131,6 +143,10 @@ int run_program(const char* name, const std::function<int()>& run) {
 }
 
 void catch_signals() {
+  struct sigaction later {};
+  later.sa_handler = give_up;
+  later.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &later, nullptr);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
@@ -139,6 +155,15 @@ void catch_signals() {
     action.sa_flags = SA_RESTART;
     sigaction(signal, &action, nullptr);
   }
+}
+
+Cancellable::Cancellable() {
+  computation = cancellable;
+  if (interrupted()) alarm(1);
+}
+
+Cancellable::~Cancellable() {
+  if (computation.exchange(not_cancellable) == cancelled) cancel(false);
 }
 
 bool interrupted() { return signalled != 0; }
@@ -150,7 +175,14 @@ void stop_if_interrupted() {
 }
 
 nn::Workers& workers() {
-  if (!joined) joined = std::make_unique<nn::Workers>();
+  if (joined) return *joined;
+  joined = std::make_unique<nn::Workers>();
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})  // of Open MPI, and of MPICH
+    if (const char* size = std::getenv(name); joined->count() == 1 && size && std::atoi(size) > 1)
+      complain(
+          "warning: {} processes were started, but attune was built without MPI: each works "
+          "alone\n",
+          size);
   return *joined;
 }
 
@@ -171,6 +203,19 @@ Texts each_makes(const std::function<Texts()>& make, double patience) {
     while (std::getline(texts, text, '\0')) all.push_back(text);
   }
   return all;
+}
+
+void require_equal(const std::string& operation, const Texts& own) {
+  if (workers().count() == 1) return;
+  const Texts first = each_makes([&] { return is_first_worker() ? own : Texts(); });
+  const Texts differences = each_makes([&] {
+    const auto [found, expected] = std::ranges::mismatch(own, first);
+    if (found == own.end() && expected == first.end()) return Texts();
+    const auto text = [](const Texts& all, auto at) { return at == all.end() ? "nothing" : *at; };
+    return Texts{fmt::format("{} has {}, but {} has {}", workers().name(), text(own, found),
+                             workers().name(0), text(first, expected))};
+  });
+  if (!differences.empty()) fail(operation, differences.front());
 }
 
 void in_processes(std::size_t n, int jobs, const std::function<std::string(std::size_t)>& work,

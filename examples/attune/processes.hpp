@@ -40,6 +40,19 @@ using Texts = std::vector<std::string>;
 Texts each_makes(const std::function<Texts()>& make,
                  double patience = nn::WorkersOptions().patience);
 
+/// Throws an Error that begins with the operation and names the first of a worker's texts that
+/// differs from the first worker's.
+void require_equal(const std::string& operation, const Texts& own);
+
+/// While it exists, operations on Vars throw Cancelled from a second after a signal on.
+class Cancellable {
+ public:
+  Cancellable();
+  Cancellable(const Cancellable&) = delete;
+  Cancellable& operator=(const Cancellable&) = delete;
+  ~Cancellable();
+};
+
 /// Calls work(i) for i in [0, n), each in a forked process and at most `jobs` at once. The text
 /// that it returns is passed to done(i, text) in this process, as the processes end. If one
 /// throws or is killed, the others are killed, and this throws an Error with its text or signal.

@@ -11,6 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <attune/autograd/anomaly.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/tensor/buffer.hpp>
@@ -114,14 +115,7 @@ void Run::check_equal_workers() const {
   for (const auto& [name, input] : data_.inputs)
     own.push_back(fmt::format("{} = {} of {}", name, input.fingerprint.text(), input.from));
   for (const auto& [name, entry] : file.metadata) own.push_back(name + " = " + entry);
-  const Texts first = each_makes([&] { return is_first_worker() ? own : Texts(); });
-  const Texts differences = each_makes([&] {
-    const auto [found, expected] = std::ranges::mismatch(own, first);
-    if (found == own.end() || expected == first.end()) return Texts();
-    return Texts{fmt::format("{} has {}, but {} has {}", workers().name(), *found,
-                             workers().name(0), *expected)};
-  });
-  if (!differences.empty()) fail("train", differences.front());
+  require_equal("train", own);
 }
 
 double Run::mean_loss() const {
@@ -155,7 +149,7 @@ bool Run::goes_on(Index total) {
 }
 
 nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, Index)>& loss,
-                               const std::function<double(Index)>& weight) {
+                               const std::function<double(Index)>& weight) try {
   const Index shards = options_.shards;
   const auto begin = [=](Index shard) { return shard * examples / shards; };
   std::vector<double> shares(static_cast<std::size_t>(shards));
@@ -167,16 +161,22 @@ nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, In
   }
   for (double& share : shares) share /= all;
   const InPrecision products(precision_);
+  // Several workers finish the update, as all of them must, or none.
+  std::optional<Cancellable> cancellable;
+  if (workers().count() == 1) cancellable.emplace();
   return workers().backward(parameters_, shares, [&](Index shard) {
     const std::string stream = fmt::format("dropout {}", step_);
     Random dropout(options_.seed, shards == 1 ? stream : fmt::format("{} {}", stream, shard));
     const nn::Training training(dropout);
     return loss(begin(shard), begin(shard + 1));
   });
+} catch (const Cancelled&) {
+  return {};
 }
 
-void Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens) {
+bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens) {
   auto& [loss, gradients] = sum;
+  if (gradients.all().empty()) return false;
   const auto [usable, message] = watch_.observe(loss, parameters_, gradients);
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
   rate_ = rate;
@@ -197,6 +197,7 @@ void Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
                               watch_.skipped_in_a_row(), step_));
   }
   show(false);
+  return true;
 }
 
 void Run::show(bool line) {
@@ -216,7 +217,12 @@ void Run::with_average(const std::function<void()>& validation) try {
   each_makes([&] {
     std::optional<nn::AverageInPlace> averaged;
     if (average_) averaged.emplace(*average_);
-    validation();
+    const Cancellable cancellable;
+    try {
+      validation();
+    } catch (const Cancelled&) {
+      throw Interrupted();
+    }
     return Texts();
   });
 } catch (const Interrupted&) {  // goes_on() saves
@@ -328,6 +334,9 @@ void Run::resume() {
     rate_ = load("rate_before", 0, inf);
     line_ = nn::load_text(file.metadata, "log_line");
     best_ = nn::load_text(file.metadata, "best_result");
+    if (!best_.empty() && !std::filesystem::exists(files_.best()))
+      complain("{} is missing: the next weights that are better than its replace it\n",
+               files_.best().string());
     status_ = nn::load_text(file.metadata, "status");
     files_.cut_log(step_, line_);
   });
@@ -343,9 +352,10 @@ int Run::finish() {
   shown_.reset();
   const bool stopped = stop_ && end_.empty();
   const std::string end = stopped ? "stopped" : end_.empty() ? "no longer better" : end_;
-  say("{} after {} steps, {}: {}\n{}\nproducts: {}\n", end, step_, duration(seconds()),
+  const std::filesystem::path file = best_.empty() ? files_.last() : files_.best();
+  say("{} after {} steps, {}: {}\n{}products: {}\n", end, step_, duration(seconds()),
       best_.empty() ? "before a validation" : best_,
-      (best_.empty() ? files_.last() : files_.best()).string(), products_of_run());
+      std::filesystem::exists(file) ? file.string() + "\n" : "", products_of_run());
   return stopped ? interrupted_status() : 0;
 }
 
@@ -381,6 +391,11 @@ const std::vector<std::uint32_t>& Epochs::next() {
   const auto& batch = batches_.at(static_cast<std::size_t>(position_));
   if (++position_ == size()) position_ = 0, ++epoch_;
   return batch;
+}
+
+void Epochs::take_back() {
+  if (position_ == 0) --epoch_, position_ = size();
+  --position_;
 }
 
 void Epochs::save(Safetensors& file) const {

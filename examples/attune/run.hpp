@@ -95,13 +95,14 @@ class Run {
   /// Σ shares[s] · loss(s) over the shards of `examples` examples, and its gradients, by all
   /// workers. `loss(begin, end)` is the mean over these examples, in which example i has the weight
   /// `weight(i)`: 1 where it is empty. Products are in the precision of --precision; dropout draws
-  /// from a stream of (seed, step, shard).
+  /// from a stream of (seed, step, shard). No gradients where a signal came and it takes longer than
+  /// a second from then: one worker alone abandons the update.
   nn::Workers::Sum backward(Index examples, const std::function<Var(Index, Index)>& loss,
                             const std::function<double(Index)>& weight = {});
   /// Clips the gradients, updates weights and moving average, counts: an update at this rate, from
   /// so many target tokens. Skips the update where loss or gradients are NaN or infinite, which a
-  /// line says. Throws, once all is saved, when ten updates in a row were skipped.
-  void update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens);
+  /// line says; false where it was abandoned. Throws, once all is saved, when ten updates in a row were skipped.
+  bool update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens);
 
   /// `measure()` with the averaged weights, where there is an average; nothing where no validation
   /// is due, or a signal interrupts it.
@@ -192,6 +193,8 @@ class Epochs {
   explicit Epochs(std::function<Batches(Index epoch)> batches);
 
   const std::vector<std::uint32_t>& next();
+  /// Next is the batch that came last once more, as its update was abandoned.
+  void take_back();
   /// Of the next batch, from 0 on.
   Index epoch() const { return epoch_; }
   /// Batches of this epoch.

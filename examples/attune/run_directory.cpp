@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 
 #include <fcntl.h>
@@ -60,7 +61,12 @@ std::optional<pid_t> writer_of(const std::string& name, const std::string& file)
 /// writing: `attune average`. This process is not yet.
 void remove_unfinished(const std::filesystem::path& whole) {
   const auto is_running = [](pid_t process) {
-    return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH);
+    if (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH)) return false;
+    std::ifstream file(fmt::format("/proc/{}/stat", process));  // "PROCESS (NAME) STATE ..."
+    std::string text;
+    std::getline(file, text);
+    const std::size_t name_end = text.rfind(") ");
+    return name_end == text.npos || (text[name_end + 2] != 'Z' && text[name_end + 2] != 'X');
   };
   std::vector<std::filesystem::path> unfinished;
   std::error_code none;  // what cannot be removed is in nobody's way
@@ -134,7 +140,8 @@ void RunDirectory::make() {
 
 void RunDirectory::keep_previous() const {
   if (!is_first_worker()) return;
-  for (const auto& path : {best(), last(), log()}) {
+  // The last checkpoint first: what is left of a run that has one can be resumed.
+  for (const auto& path : {last(), best(), log()}) {
     if (!std::filesystem::exists(path)) continue;
     std::filesystem::path kept = path;
     kept.replace_extension(".previous" + path.extension().string());
@@ -182,15 +189,6 @@ std::vector<std::string> run_names(std::span<const std::filesystem::path> files)
 
 double seconds_in(const Metadata& metadata) {
   return nn::load_number(metadata, "seconds", 0, 1e10);
-}
-
-void check_resumable(const std::filesystem::path& out, const Metadata& stored,
-                     const Metadata& given, const std::set<std::string>& free) {
-  for (const auto& [name, value] : stored)
-    if (!free.contains(name) && value != given.at(name))
-      fail("--resume",
-           fmt::format("{} was trained with {} = {}, not {}", (out / "last.safetensors").string(),
-                       name, in_quotes(value), in_quotes(given.at(name))));
 }
 
 }  // namespace attune

@@ -84,9 +84,4 @@ auto reading(const std::filesystem::path& what, F read) {
 /// How long it was trained for. Throws when it does not say.
 double seconds_in(const Metadata& metadata);
 
-/// Throws for the first option in which a run that is to be resumed in `out` differs from the stored
-/// one; `free` names those that may differ.
-void check_resumable(const std::filesystem::path& out, const Metadata& stored,
-                     const Metadata& given, const std::set<std::string>& free = {});
-
 }  // namespace attune

@@ -86,9 +86,9 @@ TrainOptions with_metric(TrainOptions o) {
 }
 
 /// One training: batch, loss, backward, clip, step, validate, save.
-int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed) {
+int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed,
+                RunDirectory& files) {
   const TrainOptions o = with_metric(given);
-  RunDirectory files(o.out, o.resume);
   const std::filesystem::path last = files.last();
   if (files.resumes()) {
     check_same(stored_options(last), o);  // now that nobody can change them
@@ -123,9 +123,10 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
     model.save(file);
     file.metadata.merge(to_metadata(o));
   };
-  const std::string data =
-      fmt::format("{} pairs to train on, {} to validate on\nsource: {}; target: {}", pairs.size(),
-                  valid.size(), kinds_of(model.source()), kinds_of(model.target()));
+  const std::string data = fmt::format(
+      "{} pairs to train on, {} to validate on{}\nsource: {}; target: {}", pairs.size(),
+      valid.size(), valid.left_out > 0 ? fmt::format(" ({} too long)", valid.left_out) : "",
+      kinds_of(model.source()), kinds_of(model.target()));
   const std::string from = o.alignments.empty() ? "" : ", " + o.alignments;
   Run run(o,
           {.text = data,
@@ -152,7 +153,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       const double rate = schedule(run.step()) * plateau.rate() / o.rate;
       double size = 0;
       for (const std::uint32_t pair : chosen) size += pairs.target_tokens(pair);
-      run.update(adam, std::move(sum), rate, size);
+      if (!run.update(adam, std::move(sum), rate, size)) epochs.take_back();
     }
     const auto result = run.validate([&] {
       return evaluate({&model, 1}, valid, search, {.tokens = o.bleu});
@@ -170,18 +171,23 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
 }
 
 /// Percent of the pairs that they were chosen by with exactly their target, or BLEU.
-double measured(const std::filesystem::path& path) {
-  const Measured m({}, model_files({&path, 1}));
+double measured(const TrainOptions& o) {
+  UseOptions how;
+  how.trained = o;
+  const Measured m(how, model_files({&o.out, 1}));
   return m.sentences() ? m.result.bleu : 100 * m.result.exact_match();
 }
 
 /// Writes the report, and says what to do with what was trained.
-void finish(const std::filesystem::path& out) {
+void finish(const TrainOptions& o) {
+  const std::filesystem::path& out = o.out;
   UseOptions how;
+  how.trained = o;
   how.models = {out}, how.out = out / "report.html";
   report(how);
-  say("Try it: {} predict{}    and type what it should read\n", program_invocation_name,
-      out == TrainOptions().out ? "" : fmt::format(" --model {}", out.string()));
+  using examples::in_shell;
+  say("Try it: {} predict{}    and type what it should read\n", in_shell(program_invocation_name),
+      out == TrainOptions().out ? "" : fmt::format(" --model {}", in_shell(out.string())));
 }
 
 /// The directory of a run with a seed.
@@ -200,10 +206,11 @@ void train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   if (steps != o.steps && !(longer && may_be_longer))
     fail("--out",
          fmt::format("{} was trained for {} steps, not {}", o.last().string(), steps, o.steps));
-  make_directories(o.out);
+  RunDirectory files(o.out, o.resume);
+  files.make();  // nobody else writes there from now on
   if (!std::freopen((o.out / "progress.txt").c_str(), "w", stdout))
     fail(o.out.string(), "progress.txt cannot be written");
-  const int status = train_alone(o, survey);
+  const int status = train_alone(o, survey, files);
   flush_output();  // the process ends without
   if (status != 0) fail("train", fmt::format("it ended with status {}", status));
 }
@@ -222,6 +229,8 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   const Index cpus = std::max(1u, std::thread::hardware_concurrency());
   const Index jobs = std::min(o.seeds, o.jobs > 0 ? o.jobs : cpus);
   const bool sentences = with_metric(o).metric != Metric::exact;
+  make_directories(o.out);
+  const DirectoryLock lock(o.out);
   say("{} trainings, {} at a time; what each one prints is in {}\n", o.seeds, jobs,
       (o.out / "seed-*" / "progress.txt").string());
   std::vector<double> measures(static_cast<std::size_t>(o.seeds));
@@ -233,7 +242,7 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
     one.seeds = 1, one.seed = o.seed + i, one.out = run_path(o, one.seed);
     return reading(one.out, [&] {
       train_or_continue(one, survey);
-      return fmt::format("{}", measured(one.out));
+      return fmt::format("{}", measured(one));
     });
   };
   in_processes(measures.size(), static_cast<int>(jobs), train_one,
@@ -247,11 +256,11 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
                });
   say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", o.seeds,
       spread(measures));
-  const double together = measured(o.out);
+  const double together = measured(o);
   say("the ensemble: {}\n", sentences ? fmt::format("BLEU {:.2f}", together)
                                       : fmt::format("exact match {:.2f} % (word error {:.2f} %)",
                                                     together, 100 - together));
-  finish(o.out);
+  finish(o);
   return 0;
 }
 
@@ -294,8 +303,9 @@ void check_files(const TrainOptions& o) {
 int train(const TrainOptions& o, const std::optional<Survey>& survey) {
   check_directory(o);
   if (o.seeds > 1) return train_several(o, survey);
-  const int status = train_alone(o, survey);
-  if (status == 0 && std::filesystem::exists(o.out / best_file)) finish(o.out);
+  RunDirectory files(o.out, o.resume);
+  const int status = train_alone(o, survey, files);
+  if (status == 0 && std::filesystem::exists(o.out / best_file)) finish(o);
   return status;
 }
 

@@ -35,6 +35,12 @@ inline Text sentences(int count, unsigned seed) {
   return text;
 }
 
+inline std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 /// A directory with a corpus.
 struct Corpus : Directory {
   Corpus() {

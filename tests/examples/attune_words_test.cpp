@@ -264,8 +264,8 @@ TEST_CASE("Survey: pairs with one source are held out together, at most a tenth 
   int sources = 0;
   for (int i = 0; i < 100; ++i) sources += survey.holds_out(fmt::format("source {}", i));
   CHECK(sources == 10);  // of three pairs each
-  CHECK(survey_of(files, 7).held_below < survey.held_below);
-  CHECK(survey_of(files, 0).held_below == 0);
+  CHECK(survey_of(files, 7).held_out.size() == 2);
+  CHECK(survey_of(files, 0).held_out.empty());
   write(directory / "few.tsv", "a\tb\nc\td\n");
   CHECK_THROWS_WITH_AS(survey_of({directory / "few.tsv", {}}, 10),
                        ("--train: no pair of " + directory / "few.tsv" +
@@ -273,6 +273,146 @@ TEST_CASE("Survey: pairs with one source are held out together, at most a tenth 
                         "--valid FILE was expected")
                            .c_str(),
                        Error);
+}
+
+TEST_CASE("Survey: as many pairs as wanted are held out, whichever source repeats") {
+  const Directory directory;
+  const PairFiles files{directory / "rows.tsv", {}};
+  for (int often = 0; often < 100; often += 5) {
+    std::string rows;
+    for (int i = 0; i < 200; ++i)
+      rows += fmt::format("source {}\ttarget {}\n", i < 100 ? i : often, i);
+    write(directory / "rows.tsv", rows);
+    CHECK(survey_of(files, 1000).held_out.size() == 20);
+  }
+  std::string rows;  // sources with more pairs than a tenth: the rarest
+  for (int i = 0; i < 60; ++i) rows += fmt::format("source {}\ttarget {}\n", i % 3, i);
+  write(directory / "rows.tsv", rows + "source 1\tx\nsource 2\ty\n");
+  const Survey survey = survey_of(files, 1000);
+  CHECK(survey.held_out.size() == 1);
+  CHECK(survey.holds_out("source 0"));
+}
+
+TEST_CASE("TrainingPairs: a long pair is named, and in a batch with few others") {
+  const Words files;
+  const std::string line = repeated("ba", 600) + "\taː\n";
+  write(files / "long.tsv", read(files / "train.tsv") + line + words(20, 3));
+  const std::string printed =
+      output_of({"train", files / "long.tsv", "--valid", files / "valid.tsv", "--out",
+                 files / "out", "--steps", "1", "--hidden", "8"});
+  CHECK(contains(printed, files / "long.tsv:401: 1200 tokens, "));
+  TrainOptions options = train_options(false);
+  options.train = files / "long.tsv", options.valid = files / "valid.tsv";
+  options.out = files.path();
+  set_silent(true);
+  const Survey survey = survey_of(options);
+  TrainingPairs pairs(options, survey, make_codecs(options, survey));
+  set_silent(false);
+  std::size_t seen = 0, largest = 0;
+  for (const auto& batch : pairs.batches(0)) {
+    seen += batch.size();
+    largest = std::max(largest, static_cast<std::size_t>(pairs.batch(batch).source.size()));
+  }
+  CHECK(seen == 421);
+  CHECK(largest <= 64 * 256);
+}
+
+TEST_CASE("attune train: what is too long is left out of validation, too, and counted") {
+  const Words files;
+  const std::string line = repeated("ba", 60) + "\taː\n";
+  write(files / "valid.tsv", read(files / "valid.tsv") + line);
+  write(files / "train.tsv", read(files / "train.tsv") + line);
+  const std::string printed =
+      output_of(files.train("out", twenty_steps + Arguments{"--max-tokens", "100"}));
+  CHECK(contains(printed, "401 pairs, 1 left out: 1 longer than 100 tokens"));
+  CHECK(contains(printed, "400 pairs to train on, 40 to validate on (1 too long)"));
+  CHECK(json_of({"evaluate", "--model", files / "out", "--json"})["pairs"] == 40);
+}
+
+TEST_CASE("attune: composed and decomposed text is the same, unless --nfc no") {
+  const Words files;
+  std::string decomposed;
+  for (const char c : words(400, 1))
+    decomposed += c == '\xC3' ? "e\u0301" : std::string(c != '\xA9', c);
+  write(files / "decomposed.tsv", decomposed);
+  output_of(files.train("a", twenty_steps));
+  output_of(Arguments{"train", files / "decomposed.tsv", "--valid", files / "valid.tsv", "--out",
+                      files / "b"} +
+            twenty_steps);
+  check_same_tensors(files / "a/best.safetensors", files / "b/best.safetensors");
+  const Arguments composed = {"predict", "--model", files / "a", "té"},
+                  other = {"predict", "--model", files / "a", "te\u0301"};
+  CHECK(output_of(composed) == output_of(other));
+  output_of(
+      files.train("as is", twenty_steps + Arguments{"--nfc", "no", "--tokens", "characters"}));
+  const ProcessResult result = run({"predict", "--model", files / "as is", "te\u0301"});
+  CHECK(contains(result.err, "warning: '\\u0301' was never seen in training"));
+  CHECK(contains(output_of(files.train("as is", {"--resume", "--nfc", "no"})),
+                 "predict --model '" + files / "as is" + "'"));
+}
+
+TEST_CASE("attune score, align: unknown tokens are warned of") {
+  const TrainedWords& trained = TrainedWords::get();
+  write(trained / "unknown.tsv", "ta\tt aː\nt%\tt aː\nta\tt ?\n");
+  const ProcessResult score = run(trained.with("score", {trained / "unknown.tsv"}));
+  CHECK(score.status == 0);
+  CHECK(contains(score.err,
+                 "1 of 6 source tokens were never seen in training and are read as "
+                 "<unk>: '%'"));
+  CHECK(contains(score.err,
+                 "1 of 6 target tokens were never seen in training and are read as "
+                 "<unk>: '?'"));
+  write(trained / "sources", "ta\nt%\n");
+  CHECK(contains(run(trained.with("align", {trained / "sources"})).err, "1 of 4 source tokens"));
+}
+
+TEST_CASE("attune train: data that were moved are resumed on, other data are not") {
+  const Words files;
+  output_of(files.train("out", twenty_steps));
+  std::filesystem::create_directory(files / "moved");
+  for (const char* name : {"train.tsv", "valid.tsv"})
+    std::filesystem::rename(files / name, files / ("moved/" + std::string(name)));
+  const Arguments resume = {"train",    files / "moved/train.tsv",
+                            "--valid",  files / "moved/valid.tsv",
+                            "--out",    files / "out",
+                            "--resume", "--steps",
+                            "40"};
+  output_of(resume);
+  CHECK(step_of(files / "out/last.safetensors") == 40);
+  output_of(resume);  // nothing is left to do, and the best weights name the old paths, perhaps
+  write(files / "moved/train.tsv", words(400, 5));
+  CHECK(contains(error_of(resume), "training_data differs"));
+}
+
+TEST_CASE("attune train --seeds: a directory in use is left as it is") {
+  const Words files;
+  const Arguments train = files.train("seeds", twenty_steps + Arguments{"--seeds", "2"});
+  output_of(train);
+  for (const char* used : {"seeds", "seeds/seed-2"}) {
+    const DirectoryLock lock(files / used);
+    const auto before = contents_of(files / used);
+    CHECK(contains(error_of(train), std::string(used) + " is in use by process "));
+    CHECK(contents_of(files / used) == before);
+  }
+}
+
+TEST_CASE("attune train: messages name files that there are, and options as they are") {
+  const Words files;
+  const std::string out = files / "out";
+  CHECK_FALSE(contains(output_of(files.train("out", {"--minutes", "1e-9", "--hidden", "8"})),
+                       "last.safetensors"));
+  output_of(files.train("out", twenty_steps + Arguments{"--dropout", "-0"}));
+  std::filesystem::remove(out + "/best.safetensors");
+  const ProcessResult resumed =
+      run({"train", "--resume", "--out", out, "--dropout", "0", "--steps", "21"});
+  CHECK(resumed.err == out +
+                           "/best.safetensors is missing: the next weights that are better than "
+                           "its replace it\n");
+  Safetensors file = load_safetensors(out + "/last.safetensors");
+  file.metadata.erase("hidden");
+  save_safetensors(files / "without.safetensors", file);
+  CHECK(contains(error_of({"average", files / "without.safetensors", out + "/last.safetensors"}),
+                 files / "without.safetensors: "));
 }
 
 TEST_CASE("make_codecs: what lines are cut into follows from them, where nothing is said") {
@@ -581,8 +721,6 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothi
       {train({"--model", "lstm"}), "--model: 'lstm' is not one of bahdanau, ..."},
       {train({"--valid", files / "none"}), files / "none" + ": cannot be read..."},
       {train({}), "--train: no pair of " + bad + " can be held out (at most 0 of 1..."},
-      {train(valid + Arguments{"--score", "location", "--longest", "3"}),
-       files / "valid.tsv:..."},  // whose sources are longer
       {train({"--learning-rate", "1"}), "'--learning-rate' is not an option; did you mean --rate?"},
       {{}, "no command: train, predict, ..."},
       {{"train"}, "--train: pairs were expected: a TSV (source TAB target), or two text files"},

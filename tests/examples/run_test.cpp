@@ -4,6 +4,7 @@
 #include <csignal>
 #include <set>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <attune/autograd/ops.hpp>
@@ -52,6 +53,11 @@ TEST_CASE("RunDirectory: what dead processes were writing is removed, and nothin
         fmt::format("log.jsonl.{}.0.tmp", getpid())}) {
     write(directory / name, "half of");
   }
+  const pid_t zombie = fork();  // until it is waited for
+  if (zombie == 0) _exit(0);
+  siginfo_t ended;
+  waitid(P_PID, static_cast<id_t>(zombie), &ended, WEXITED | WNOWAIT);
+  write(directory / fmt::format("best.safetensors.{}.0.tmp", zombie), "half of");
   const std::vector<std::string> others = {
       "my.tmp", fmt::format("best.safetensors.{}.0.tmp", getppid()), "last.safetensors.old.tmp",
       "other.safetensors." + dead + ".0.tmp"};
@@ -60,6 +66,7 @@ TEST_CASE("RunDirectory: what dead processes were writing is removed, and nothin
     RunDirectory run(directory.path());
     run.make();
   }
+  waitpid(zombie, nullptr, 0);
   CHECK(contents_of(directory.path()).size() == others.size());
   for (const std::string& name : others) CHECK(std::filesystem::exists(directory / name));
 }
@@ -84,6 +91,52 @@ TEST_CASE("attune train: another run in the same directory is refused, and chang
   check_same_tensors(Whole::path() + "/last.safetensors", last);
   check_same_tensors(Whole::path() + "/best.safetensors", out + "/best.safetensors");
   CHECK(contents_of(out).size() == 4);  // with report.html
+}
+
+TEST_CASE(
+    "RunDirectory: where not all files can be renamed, no checkpoint is left without its best") {
+  const Directory directory;
+  for (const char* name : {"best.safetensors", "last.safetensors", "log.jsonl"})
+    write(directory / name, name);
+  std::filesystem::create_directory(directory / "best.previous.safetensors");
+  RunDirectory run(directory.path());
+  run.make();
+  set_silent(true);
+  CHECK_THROWS(run.keep_previous());
+  set_silent(false);
+  CHECK(std::filesystem::exists(directory / "best.safetensors"));
+  CHECK_FALSE(std::filesystem::exists(directory / "last.safetensors"));
+}
+
+TEST_CASE("Run: a signal ends an update that takes long, and the weights before it are saved") {
+  const Directory directory;
+  const auto work = [&](std::size_t) {
+    set_silent(true);
+    TrainOptions options;
+    options.out = directory.path();
+    RunDirectory files(options.out);
+    nn::Parameters parameters(1);
+    const Var w = parameters.add("w", {2}, nn::init::constant(1));
+    nn::Adam adam(parameters);
+    Epochs epochs([](Index) { return Epochs::Batches{{0}, {1}}; });
+    Run run(options, {}, files, parameters,
+            [&](Safetensors& file) { nn::save_parameters(parameters, file); }, {adam, epochs});
+    while (run.goes_on(10)) {
+      epochs.next();
+      const auto sum_of = [&](Index, Index) {
+        Var loss = sum(w * w);
+        if (run.step() == 1) raise(SIGTERM);
+        while (run.step() == 1) loss = tanh(loss);  // without end
+        return loss;
+      };
+      if (!run.update(adam, run.backward(2, sum_of), 0.1, 2)) epochs.take_back();
+    }
+    return std::to_string(run.finish());
+  };
+  in_processes(1, 1, work, [](std::size_t, const std::string& status) { CHECK(status == "143"); });
+  const Metadata left = load_safetensors(directory / "last.safetensors").metadata;
+  CHECK(left.at("step") == "1");
+  CHECK(left.at("position") == "1");
 }
 
 /// Ten steps of one weight, with a validation that fails after step 7.

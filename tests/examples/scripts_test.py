@@ -62,7 +62,7 @@ def main():
         assert loss[0] == loss[1] < 0.9, printed  # the first letters of a window are uncertain
         assert re.search("----\n.*(bcde|efgh)", printed[0]), printed[0]
         assert "usage: gpt TEXT" in run(gpt, "--help")
-        for mistake in ["--width", "2.5"], ["--steps", "0"], ["--batch", "1e30"], ["--rate", "x"], ["--what", "1"]:
+        for mistake in ["--context", "1"], ["--width", "2.5"], ["--steps", "0"], ["--batch", "1e30"], ["--rate", "x"], ["--what", "1"]:
             assert mistake[0] in run(gpt, "text", *mistake, status=1)
         assert "5 heads do not divide" in run(gpt, "text", "--heads", "5", status=1)
         (pathlib.Path(directory) / "short").write_text("abc")

@@ -106,6 +106,10 @@ def check_refusals(program, directory):
     [line] = errors_of(1, program, "train", "--shards", "2", *out, "--rate", "0.001",
                        ":", "-n", "1", program, "train", "--shards", "2", *out, "--rate", "0.002")
     assert "worker 1 of 2 on" in line and "rate = 0.002" in line and "rate = 0.001" in line, line
+    [line] = errors_of(2, program, "train", *out, "--seeds", "2")
+    assert "--seeds: the 2 workers of mpirun train one model together, expected one process" in line, line
+    [line] = errors_of(1, program, "train", *out[:2], "a", ":", "-n", "1", program, "train", *out[:2], "b")
+    assert "worker 1 of 2 on" in line and "has out = b" in line and "has out = a" in line, line
     alone = subprocess.run([program, "train", *out], env=dict(ENVIRONMENT, OMPI_COMM_WORLD_SIZE="2"), text=True,
                            capture_output=True)  # as if started by another MPI's mpirun
     assert alone.returncode == 1 and "2 processes were started, but MPI joins none of them" in alone.stderr, alone
@@ -123,6 +127,17 @@ def check_other_data(program, directory, draw):
              f"--train={directory}/train.tsv", "--valid=valid.tsv"]
     [line] = errors_of(1, *train, ":", "-n", "1", "-wdir", str(other), *train)
     assert "worker 1 of 2 on" in line and " has validation_data = " in line and line.endswith(" of valid.tsv"), line
+    model = directory / "words-once" / "best.safetensors"
+    evaluate = [program, "evaluate", "valid.tsv", "--model", str(model)]
+    [line] = errors_of(1, *evaluate, ":", "-n", "1", "-wdir", str(other), *evaluate)
+    assert "valid.tsv: worker 1 of 2 on" in line and "has the fingerprint" in line, line
+    for place, name in (directory, "words-once"), (other, "words-2"):
+        (place / "model").symlink_to(directory / name)
+    predict = [program, "predict", "--model", "model/last.safetensors", "--file", str(directory / "valid.tsv")]
+    (other / "model").unlink()
+    (other / "model").symlink_to(directory / "sentences-once")
+    [line] = errors_of(1, *predict, ":", "-n", "1", "-wdir", str(other), *predict)
+    assert "--model: worker 1 of 2 on" in line and "has the checksum" in line, line
 
 
 def main():

@@ -86,7 +86,7 @@ TEST_CASE("speech: words are learnt, saved, measured and recognised") {
         doctest::Approx(100 * (substitutions + deletions + insertions) / 90).epsilon(0.01));
   CHECK(percent < 10);
   CHECK(contains(read(t.model + ".svg"), "0.20 s"));
-  CHECK(contains(t.printed, "step 200 of 400  token error "));
+  CHECK(contains(t.printed, "step 200/400  token error "));
   const std::string two = t.directory / "ann7.wav", high = t.directory / "bob8.wav";
   CHECK(output_of({"recognise", two, high, "--model", t.model}) ==
         two + "\tmiddle\n" + high + "\thigh\n");

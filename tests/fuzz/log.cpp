@@ -36,15 +36,6 @@ void check_written(const Log& log) {
   expect(same(report::read_log(file.path()), log), "read_log: another log comes back");
 }
 
-/// Appending removes a torn line, and leaves a log that is read as before.
-void check_appended(std::string_view input, const Log& log) {
-  const fuzz::MemoryFile file(input);
-  report::LogWriter(file.path(), true).write({{"step", std::int64_t{7}}});
-  Log longer = log;
-  longer.push_back({{"step", 7}});
-  expect(same(report::read_log(file.path()), longer), "append: the lines before are others");
-}
-
 void check_chart(const report::Chart& chart) {
   const std::string svg = report::svg(chart);
   expect(svg.starts_with("<svg") && svg.ends_with("</svg>"), "chart: not an element");
@@ -63,7 +54,6 @@ void fuzz_one(std::string_view input) {
   const auto log = fuzz::accepted([&] { return report::read_log(file.path()); });
   if (!log) return;
   check_written(*log);
-  check_appended(input, *log);
   for (const bool logarithmic : {false, true}) {
     report::Chart chart{.title = "t", .x_label = "x", .y_label = "y", .log_y = logarithmic};
     for (const char* field : {"loss", "y"})

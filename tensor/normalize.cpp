@@ -223,16 +223,17 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
     loss[row] = norm[2 * row] = norm[2 * row + 1] = 0;
     if (weight && weight[row] == 0) return;
     const T* from = x + row * v;
-    const auto [shift, total] = log_sum_of_row(from, v);
-    double value = std::log(total) - (1 - smoothing) * (from[target[row]] - double{shift});
+    const LogSum<T> sum = log_sum_of_row(from, v);
+    const double shift = sum.shift, total = sum.total;
+    double value = std::log(total) - (1 - smoothing) * (from[target[row]] - shift);
     if (smoothing > 0) {
-      const double total_below = sum_in_lanes(v, [&](Index i) { return from[i] - double{shift}; });
+      const double total_below = sum_in_lanes(v, [&](Index i) { return from[i] - shift; });
       value -= smoothing * total_below / static_cast<double>(v);
     }
     if (total == 0) value = std::numeric_limits<double>::infinity();
     loss[row] = static_cast<T>(value);
     if (weight) loss[row] *= weight[row];
-    norm[2 * row] = shift;
+    norm[2 * row] = sum.shift;
     norm[2 * row + 1] = total == 0 ? T(0) : static_cast<T>(1 / total);
   };
   parallel_rows("cross_entropy", std::tie(logits, weights, result.loss, result.norms), n,

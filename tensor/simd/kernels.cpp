@@ -226,22 +226,21 @@ template <class T>
 HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
   const T* x = row.x;
   T scale = 1, shift = 0;
-  auto [mean, variance] = MomentsOf(x, n);
+  Moments<T> of = MomentsOf(x, n);
   const auto again = [&]() HWY_ATTR {
     Shifted(row.x, scale, shift, row.y, n);
     x = row.y;
-    const auto [m, v] = MomentsOf(x, n);
-    mean = m, variance = v;
+    of = MomentsOf(x, n);
   };
-  if (!(variance <= std::numeric_limits<T>::max())) {
+  if (!(of.variance <= std::numeric_limits<T>::max())) {
     scale = sizeof(T) == 4 ? T(0x1p-80) : T(0x1p-600);
     again();
   }
-  if (mean * mean > variance) {  // the rounding of μ may be as large as differences
-    shift = mean;
+  if (of.mean * of.mean > of.variance) {  // the rounding of μ may be as large as differences
+    shift = of.mean;
     again();
   }
-  const T factor = 1 / std::sqrt(variance + row.epsilon * scale * scale);
+  const T mean = of.mean, factor = 1 / std::sqrt(of.variance + row.epsilon * scale * scale);
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto centred = hn::Sub(at.load(x), at.set(mean));
     const auto x_hat = hn::Mul(centred, at.set(factor));

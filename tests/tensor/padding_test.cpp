@@ -206,15 +206,15 @@ TEST_CASE("Operations on padded batches: a sentence has the bits that it has alo
   } batches[] = {{{4}, 41},          {{3}, 200},
                  {{6, 0}, 0},        {{1, 2, 3, 4, 5}, 0},
                  {{2, 2, 5, 0}, 96}, {{0, 1, 2, 3, 4, 5, 6, 5, 4, 3, 2, 1, 0}, 0}};
-  for (const auto& [name, f] : operations()) {
+  for (const Operation& operation : operations()) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       for (const auto& [sentences, steps] : batches) {
-        const Tensor y = f(padded(sentences, dtype, steps));
+        const Tensor y = operation.f(padded(sentences, dtype, steps));
         for (std::size_t b = 0; b < sentences.size(); ++b) {
           const Index i = sentences[b];
-          const Tensor alone = f(padded({i}, dtype));
-          INFO(std::string(name), ", ", std::string(name_of(dtype)), ", ", lengths[i], " of ",
-               y.dim(0));
+          const Tensor alone = operation.f(padded({i}, dtype));
+          INFO(std::string(operation.name), ", ", std::string(name_of(dtype)), ", ", lengths[i],
+               " of ", y.dim(0));
           CHECK(identical(own(y, static_cast<Index>(b), lengths[i]), own(alone, 0, lengths[i])));
         }
       }

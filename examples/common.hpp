@@ -193,8 +193,7 @@ class Progress {
   /// minute, and when `line` asks for a lasting line.
   void show(Index done, const std::string& text, bool line = false, const TimeLimit& limit = {}) {
     const bool rewrites = obeys_escapes();
-    if (!line && shown_ && seconds_since(*shown_) < (rewrites ? 0.1 : 60)) return;
-    if (!line && !shown_ && !rewrites && seconds_since(start_) < 60) return;
+    if (!line && seconds_since(shown_) < (rewrites ? 0.1 : 60)) return;
     shown_ = std::chrono::steady_clock::now();
     const auto here = static_cast<double>(std::max<Index>(1, done - first_));
     const double steps_left = seconds_since(start_) / here * static_cast<double>(total_ - done);
@@ -220,7 +219,8 @@ class Progress {
   std::string unit_;
   bool open_ = false;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::optional<std::chrono::steady_clock::time_point> shown_;
+  std::chrono::steady_clock::time_point shown_ =
+      obeys_escapes() ? std::chrono::steady_clock::time_point() : start_;
 };
 
 }  // namespace attune::examples

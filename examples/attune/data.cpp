@@ -289,10 +289,6 @@ bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
   return files.target.empty() && pair.source.empty() && pair.target.empty();
 }
 
-text::Pair numbers_of(const text::TextPair& lines, const Codecs& codecs) {
-  return {codecs.source.encode(lines.source), codecs.target.encode(lines.target)};
-}
-
 void check_lengths(const text::Sentence& source, const text::Sentence& target,
                    const PairReader& reader, Index longest) {
   check_length(std::ssize(source), reader.source_place(), longest);
@@ -318,7 +314,8 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
   while (const auto pair = reader.next()) {
     if (is_skipped(*pair, files) || (keep && !keep(*pair))) continue;
     if (sides == Sides::required) require_target(*pair, reader);
-    auto [source, target] = numbers_of(*pair, codecs);
+    text::Sentence source = codecs.source.encode(pair->source),
+                   target = codecs.target.encode(pair->target);
     if (trained && std::max(std::ssize(source), std::ssize(target)) > longest) {
       ++all.left_out;
       continue;
@@ -472,13 +469,9 @@ std::vector<std::int64_t> TestPairs::source_lengths() const {
 
 text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
                     Index longest) {
-  text::Pair pair = numbers_of(lines, codecs);
+  text::Pair pair{codecs.source.encode(lines.source), codecs.target.encode(lines.target)};
   check_lengths(pair.source, pair.target, reader, longest);
   return pair;
-}
-
-TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest) {
-  return read_some(files, codecs, longest, Sides::required);
 }
 
 void check_pairs(const PairFiles& files) {

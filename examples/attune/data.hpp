@@ -84,16 +84,14 @@ struct TestPairs {
   std::vector<std::int64_t> source_lengths() const;  // in words
 };
 
-/// Throws an Error "FILE:LINE: ..." for a source of more than `longest` tokens, for a target that is
-/// too long and for one without words, and one when there is no pair.
-TestPairs read_pairs(const PairFiles& files, const Codecs& codecs, Index longest);
 /// A pair as numbers. Throws where a side is too long.
 text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
                     Index longest);
 /// Throws for such files what can be said without a model.
 void check_pairs(const PairFiles& files);
 /// Those to choose the best weights by: of files, or held out of the training pairs. What would be
-/// too long to train on is left out.
+/// too long to train on is left out. Throws an Error "FILE:LINE: ..." for a target without words, and
+/// one when there is no pair.
 TestPairs validation_pairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
 /// Those of the files that were given; otherwise those that the models were chosen by. Sides may be
 /// empty where these are `optional`.

@@ -448,22 +448,20 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
   // Data are the same where their fingerprints are, which Run compares.
   const std::set<std::string> free = {"steps",    "epochs",       "minutes",
                                       "patience", "train",        "train-target",
-                                      "valid",    "valid-target", "alignments"},
-                              files = {"source-pieces", "target-pieces", "source-vocabulary",
-                                       "target-vocabulary"};
-  const auto same = [&](const std::string& name, const std::string& a, const std::string& b) {
-    using std::filesystem::weakly_canonical;
-    return a == b || free.contains(name) ||
-           (files.contains(name) && !a.empty() && !b.empty() &&
-            weakly_canonical(a) == weakly_canonical(b));
+                                      "valid",    "valid-target", "alignments"};
+  const auto same_file = [](const std::filesystem::path& a, const std::filesystem::path& b) {
+    std::error_code none;
+    return std::filesystem::equivalent(a, b, none);
   };
   const Metadata before = to_metadata(stored), now = to_metadata(given);
   std::vector<std::string> names = {"model"};  // first, as others depend on it
   for (const auto& [name, value] : before) names.push_back(name);
-  for (const std::string& name : names)
-    if (!same(name, before.at(name), now.at(name)))
+  for (const std::string& name : names) {
+    const std::string &old = before.at(name), &value = now.at(name);
+    if (old != value && !free.contains(name) && !same_file(old, value))
       fail("--resume", fmt::format("{} was trained with {} = {}, not {}", given.last().string(),
-                                   name, in_quotes(before.at(name)), in_quotes(now.at(name))));
+                                   name, in_quotes(old), in_quotes(value)));
+  }
 }
 
 }  // namespace attune::pairs

@@ -19,7 +19,6 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "letters.hpp"
 #include "log.hpp"
 #include "output.hpp"
 #include "processes.hpp"
@@ -206,7 +205,7 @@ class Predictor {
       if (first_.source().vocabulary.id(token) == text::Vocabulary::unknown &&
           warned_.insert(token).second)
         text += fmt::format("warning: {} was never seen in training and is read as <unk>\n",
-                            in_quotes(text::visible(token)));
+                            in_quotes(token));
     return text;
   }
 

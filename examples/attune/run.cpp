@@ -313,6 +313,7 @@ void Run::save_last() {
 
 void Run::resume() {
   const Safetensors file = load_safetensors(files_.last());
+  require_equal("--resume", {"the checkpoint " + file.checksum});
   reading(files_.last(), [&] {
     for (const auto& [name, input] : data_.inputs)
       if (nn::load_text(file.metadata, name) != input.fingerprint.text())

@@ -36,7 +36,8 @@ void fuzz_one(std::string_view input) {
   const auto codecs =
       fuzz::accepted([&] { return pairs::make_codecs(options, pairs::survey_of(files, 0)); });
   if (!codecs) return;
-  const auto read = fuzz::accepted([&] { return pairs::read_pairs(files, *codecs, 100); });
+  options.valid = file.path(), options.longest = 1 << 20;
+  const auto read = fuzz::accepted([&] { return pairs::validation_pairs(options, {}, *codecs); });
   if (!read) return;
   std::string text = "\xEF\xBB\xBF";
   for (std::size_t i = 0; i < read->size(); ++i) {
@@ -48,7 +49,8 @@ void fuzz_one(std::string_view input) {
     text += " " + source + "\t" + target + " \tmore\t\r\n\n";
   }
   const fuzz::MemoryFile again(text);
-  const auto second = pairs::read_pairs({again.path(), {}}, *codecs, 100);
+  options.valid = again.path();
+  const auto second = pairs::validation_pairs(options, {}, *codecs);
   expect(second.lines == read->lines && second.references == read->references,
          "other pairs come back");
   check_survey(files, *read);

@@ -64,22 +64,27 @@ LineReader::LineReader(const std::filesystem::path& path)
 LineReader::LineReader(std::istream& stream, std::string name)
     : stream_(&stream), name_(std::move(name)) {}
 
-/// As std::getline does, but not without end.
+/// As std::getline does, but for lines that end in LF, CRLF or CR, and not without end. A CR ends its
+/// line at once: of a terminal, what follows may not be typed yet.
 bool LineReader::get(std::string& line) {
-  char block[1 << 12];
-  while (!stream_->getline(block, sizeof block)) {
-    const auto n = static_cast<std::size_t>(stream_->gcount());
-    if (n == 0 || stream_->bad()) return !line.empty() && !stream_->bad();
-    stream_->clear();  // the line is longer than the block
-    line.append(block, n);
-    if (line.size() > longest_line) {
-      ++number_;
-      fail(fmt::format("longer than {} bytes, expected lines of text", longest_line));
+  using Traits = std::istream::traits_type;
+  std::streambuf& buffer = *stream_->rdbuf();
+  try {
+    if (std::exchange(after_cr_, false) && buffer.sgetc() == '\n') buffer.sbumpc();
+    while (line.size() <= longest_line) {
+      const auto c = buffer.sbumpc();
+      if (Traits::eq_int_type(c, Traits::eof())) {
+        stream_->setstate(std::ios::eofbit);
+        return !line.empty();
+      }
+      after_cr_ = c == '\r';
+      if (after_cr_ || c == '\n') return true;
+      line += Traits::to_char_type(c);
     }
+  } catch (const std::exception&) {  // of a streambuf that cannot read
+    stream_->setstate(std::ios::badbit);
   }
-  const auto n = static_cast<std::size_t>(stream_->gcount());
-  line.append(block, stream_->eof() ? n : n - 1);  // the line break counts
-  return true;
+  return !stream_->bad();
 }
 
 std::optional<std::string> LineReader::next() {
@@ -92,14 +97,14 @@ std::optional<std::string> LineReader::next() {
     throw Error(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno ? errno : EIO)));
   }
   ++number_;
-  // Checked before anything is cut off, so that the byte's number is right.
+  if (line.size() > longest_line)
+    fail(fmt::format("longer than {} bytes, expected lines of text", longest_line));
   if (const auto bad = find_bad_byte(line)) {
     fail(fmt::format("byte {} of the line (0x{:02X}) is not UTF-8, expected text in UTF-8",
                      *bad + 1, static_cast<unsigned char>(line[*bad])));
   }
   if (const std::size_t nul = line.find('\0'); nul != line.npos)
     fail(fmt::format("byte {} of the line is NUL, expected text", nul + 1));
-  if (line.ends_with('\r')) line.pop_back();
   if (number_ == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
   return line;
 }

@@ -17,7 +17,7 @@
 
 namespace attune::text {
 
-/// The lines of a text in UTF-8, which end in LF or CRLF, the last one also with the file. A
+/// The lines of a text in UTF-8, which end in LF, CRLF or CR, the last one also with the file. A
 /// byte-order mark at the start is skipped.
 class LineReader {
  public:
@@ -44,6 +44,7 @@ class LineReader {
   std::istream* stream_;
   std::string name_;
   std::int64_t number_ = 0;
+  bool after_cr_ = false;  // the line read last ended in CR, of which LF may be the second half
 };
 
 /// All lines, including empty ones.

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
@@ -21,10 +22,11 @@ Lines lines_of(const std::string& contents) {
   return read_lines(LineReader(stream, "input"));
 }
 
-TEST_CASE("LineReader: LF and CRLF end lines, the last one also ends with the text") {
+TEST_CASE("LineReader: LF, CRLF and CR end lines, the last one also ends with the text") {
   CHECK(lines_of("a b\nc\n") == Lines{"a b", "c"});
   CHECK(lines_of("a b\r\nc") == Lines{"a b", "c"});
-  CHECK(lines_of("a\rb\n") == Lines{"a\rb"});
+  CHECK(lines_of("a\rb\n") == Lines{"a", "b"});
+  CHECK(lines_of("a\r\rb\r\n\r") == Lines{"a", "", "b", ""});
   CHECK(lines_of("").empty());
   CHECK(lines_of("\na\n\n\r\nb\n\n") == Lines{"", "a", "", "", "b", ""});
   CHECK(lines_of("a\u2028b\u0085c\fd\n") == Lines{"a\u2028b\u0085c\fd"});
@@ -76,6 +78,32 @@ TEST_CASE("LineReader: a file that is not there, or a directory, is an error") {
               LineReader(std::filesystem::path(missing)));
   CHECK_ERROR(directory.path().string() + ": cannot be read: Is a directory",
               read_lines(LineReader(directory.path())));
+}
+
+TEST_CASE("LF, CRLF and CR: every reader of text reads the same") {
+  const ScratchDirectory directory;
+  const auto write = [&](const char* name, std::string text, const std::string& end) {
+    for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos; at += end.size())
+      text.replace(at, 1, end);
+    write_file(directory / name, text);
+    return directory / name;
+  };
+  for (const std::string end : {"\n", "\r\n", "\r"}) {
+    CHECK(read_lines(LineReader(write("lines", "a b\n\nc\n", end))) == Lines{"a b", "", "c"});
+    const auto tsv = write("pairs.tsv", "a\tx\nb\ty\n", end), de = write("de", "a\nb\n", end),
+               en = write("en", "x\ny\n", "\n");
+    const auto check = [](ParallelReader reader) {
+      CHECK(reader.next()->target == "x");
+      CHECK(reader.next()->target == "y");
+      CHECK_FALSE(reader.next());
+    };
+    check(ParallelReader(tsv));
+    check(ParallelReader(de, en));
+    CHECK(read_corpus(ParallelReader(tsv)).pairs.size() == 2);
+    CHECK(read_vocabulary(write("words", "a\nb\n", end)).size() == 6);
+    const std::vector<SentenceLengths> lengths = {{1, 1}, {2, 2}};
+    CHECK(read_gold_alignments(write("gold", "1-1\n1-2 2p1\n", end), lengths).size() == 2);
+  }
 }
 
 /// Two files of a parallel corpus, or one.

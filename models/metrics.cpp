@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <functional>
 #include <iterator>
-#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -230,9 +229,7 @@ BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std:
                                const BleuOptions& options) {
   const Units written = units_of(hypothesis, options);
   std::vector<Units> expected;
-  for (const std::string& reference : references) {
-    if (!reference.empty()) expected.push_back(units_of(reference, options));
-  }
+  for (const std::string& reference : references) expected.push_back(units_of(reference, options));
   if (expected.empty()) fail("bleu", "a sentence has no reference");
   BleuStatistics statistics{.length = written.size()};
   statistics.reference_length =
@@ -357,7 +354,6 @@ ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std:
   ChrfStatistics best;
   double best_score = -1;
   for (const std::string& reference : references) {
-    if (reference.empty()) continue;
     ChrfStatistics statistics;
     add_orders(statistics, characters, characters_of(reference), options.characters);
     add_orders(statistics, words, words_of(reference), options.words);
@@ -405,8 +401,7 @@ double corpus_chrf(std::span<const std::string> hypotheses, std::span<const Refe
 // ---- Error rates
 
 double Edits::rate() const {
-  if (expected > 0) return static_cast<double>(count()) / static_cast<double>(expected);
-  return count() == 0 ? 0 : std::numeric_limits<double>::infinity();
+  return static_cast<double>(count()) / static_cast<double>(std::max<std::int64_t>(1, expected));
 }
 
 Edits& Edits::operator+=(const Edits& other) {

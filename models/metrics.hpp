@@ -17,8 +17,8 @@
 
 namespace attune::metrics {
 
-/// The reference translations of a sentence. Empty strings do not count, so that some sentences can
-/// have fewer than others.
+/// The reference translations of a sentence; some sentences may have fewer than others. An empty
+/// string is a reference without tokens.
 using References = std::vector<std::string>;
 
 enum class BleuTokens {
@@ -177,8 +177,8 @@ struct Edits {
   std::int64_t expected = 0;  // tokens
 
   std::int64_t count() const { return substitutions + deletions + insertions; }
-  /// Edits per expected token: the word error rate, where tokens are words. It may exceed 1. An
-  /// empty reference gives 0 for an empty hypothesis, else infinity.
+  /// Edits per expected token: the word error rate, where tokens are words. It may exceed 1. Of an
+  /// empty reference it is the number of insertions, as jiwer 4 counts them.
   double rate() const;
   Edits& operator+=(const Edits& other);
 };

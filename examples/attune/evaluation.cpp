@@ -216,7 +216,7 @@ Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchO
 
 namespace {
 
-/// Adds another target of each source, a line each; an empty line is none.
+/// Adds another target of each source, a line each; that of an empty line has no tokens.
 void add_references(TestPairs& pairs, const std::filesystem::path& file, bool nfc) {
   std::vector<std::string> lines = text::read_lines(text::LineReader(file));
   if (lines.size() != pairs.size())

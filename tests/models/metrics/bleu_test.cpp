@@ -43,10 +43,18 @@ TEST_CASE("sentence_bleu: a short sentence is judged by the orders it has") {
   CHECK(bleu_of("good morning", "good morning") == 0);
 }
 
-TEST_CASE("bleu and chrf: an empty reference stands for none") {
-  CHECK(bleu_of("a b c d", "a b c d") ==
-        corpus_bleu(Lines{"a b c d"}, std::vector<References>{{"", "a b c d"}}).bleu);
-  CHECK_ERROR("bleu: a sentence has no reference", bleu_of("a", ""));
+TEST_CASE("bleu and chrf: an empty reference has no tokens; none at all is an error") {
+  const std::vector<References> several = {{"a b c d e f g", ""},
+                                           {"the cat sat on a mat", "the cat is on the mat"}};
+  // The empty one is the closer in length: c = 8, r = 6, and all n-grams but the 4-grams match.
+  CHECK(corpus_bleu(Lines{"a b", "the cat sat on the mat"}, several).bleu ==
+        Approx(70.7107).epsilon(1e-5));
+  const std::vector<References> one = {{""}, {"x y z w"}};
+  const double product = 4.0 / 9 * 3 / 7 * 2 / 5 * 1 / 3;
+  CHECK(corpus_bleu(Lines{"a b c d e", "x y z w"}, one).bleu ==
+        Approx(100 * std::pow(product, 0.25)));
+  CHECK(corpus_chrf(Lines{"a b", "x y z w"}, one) == Approx(100));
+  CHECK(bleu_of("a", "") == 0);
   CHECK_ERROR("bleu: a sentence has no reference", bleu_statistics("a", Lines{}));
   CHECK_ERROR("chrf: a sentence has no reference", chrf_statistics("a", Lines{}));
 }

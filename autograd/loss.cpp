@@ -70,7 +70,8 @@ struct AffineGradients {
 /// The sum over all rows of x (N, R), block by block, and the gradients that `d` has tensors for:
 /// x's is overwritten, the others are added to.
 double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targets,
-                       const Tensor& mask, double scale, double smoothing, AffineGradients& d) {
+                       const Tensor& mask, double scale, const Smoothing& smoothing,
+                       AffineGradients& d) {
   const Tensor &W = affine.W.value(), &b = affine.b.value();
   const bool transposed = affine.transposed;
   const Index n = x.dim(0), v = W.dim(transposed ? 0 : 1);
@@ -115,15 +116,16 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
   const Tensor flat_targets = targets.reshape({-1}),
                words = flat_mask("cross_entropy", mask, logits);
-  const CrossEntropy result = cross_entropy_forward(rows, flat_targets, words, options.smoothing);
+  const CrossEntropy result =
+      cross_entropy_forward(rows, flat_targets, words, {options.smoothing, options.unsmoothed});
   const double scale = scale_of("cross_entropy", options.reduction, words, rows.dim(0));
   return record("cross_entropy", sum(result.loss) * scale)
-      .wrt(logits, [=, shape = logits.shape(), norms = result.norms,
-                    smoothing = options.smoothing](const Tensor& dy) {
-        return cross_entropy_backward(rows, flat_targets, words, norms, scale * dy.item(),
-                                      smoothing)
-            .reshape(shape);
-      });
+      .wrt(logits,
+           [=, shape = logits.shape(), norms = result.norms, o = options](const Tensor& dy) {
+             return cross_entropy_backward(rows, flat_targets, words, norms, scale * dy.item(),
+                                           {o.smoothing, o.unsmoothed})
+                 .reshape(shape);
+           });
 }
 
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
@@ -141,7 +143,7 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   if (recorded(affine.W)) d.W = zeros(affine.W.shape(), x.dtype());
   if (recorded(affine.b)) d.b = zeros(affine.b.shape(), x.dtype());
   const double total = sum_over_blocks(x_rows, affine, used(targets.reshape({-1})), weights, scale,
-                                       options.smoothing, d);
+                                       {options.smoothing, options.unsmoothed}, d);
   if (d.x.defined() && places.defined()) {
     Tensor dx = zeros(all.shape(), x.dtype());
     scatter_add(dx, places, d.x);

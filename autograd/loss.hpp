@@ -1,6 +1,9 @@
 // Losses.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include <attune/autograd/ops.hpp>
 
 namespace attune {
@@ -10,7 +13,8 @@ enum class Reduction { mean, sum };
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
-  double smoothing = 0;  // ε, in [0, 1)
+  double smoothing = 0;                       // ε, in [0, 1)
+  std::vector<std::int32_t> unsmoothed = {};  // columns that have no share of ε
 };
 
 /// reference::cross_entropy in one pass, summed or averaged over the positions whose mask is 1.

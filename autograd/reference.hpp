@@ -167,12 +167,18 @@ inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
 /// al., 2016, section 7) 1 - ε there and ε/V more at every v:
 ///     loss = (1 - ε) (-log p_target) + ε mean_v(-log p_v)
 ///          = log Σ_v e^{x_v} - (1 - ε) x_target - ε/V Σ_v x_v
+/// where v counts no column of options.unsmoothed.
 inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                          const CrossEntropyOptions& options = {}) {
   const Tensor columns = targets.reshape(targets.shape().inserted(-1, 1));
   const Tensor onehot = equal(columns, arange(logits.dim(-1))).to(logits.dtype());
+  Tensor shares = ones({logits.dim(-1)}, logits.dtype());
+  for (const std::int32_t column : options.unsmoothed) {
+    Tensor share = shares[column];
+    fill(share, 0);
+  }
   const Tensor smoothed =
-      (1 - options.smoothing) * onehot + options.smoothing / static_cast<double>(logits.dim(-1));
+      (1 - options.smoothing) * onehot + shares * (options.smoothing / sum(shares).item());
   const Var losses = -sum(smoothed * reference::log_softmax(logits, -1), {-1});
   const Tensor used = mask.defined() ? mask : ones(targets.shape(), logits.dtype());
   const Var total = sum(losses * used);

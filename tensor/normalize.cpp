@@ -100,9 +100,9 @@ void for_log_sums(const AxisView& view, Index i, const T* x, const Body& body) {
 constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
 
 void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask,
-                         double smoothing) {
-  if (!(smoothing >= 0 && smoothing < 1))
-    fail("cross_entropy", "the smoothing {} is not in [0, 1)", smoothing);
+                         const Smoothing& smoothing) {
+  if (!(smoothing.epsilon >= 0 && smoothing.epsilon < 1))
+    fail("cross_entropy", "the smoothing {} is not in [0, 1)", smoothing.epsilon);
   ShapeCheck check("cross_entropy");
   check("logits", logits.shape(), "N V")("targets", targets.shape(), "N");
   if (mask.defined()) {
@@ -110,6 +110,11 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
     require_same_dtype("cross_entropy", logits, mask);
   }
   numbers_below("cross_entropy", "target", targets, check['V']);
+  if (smoothing.epsilon == 0) return;
+  for (const std::int32_t column : smoothing.without) {
+    if (column < 0 || column >= check['V'] || std::ssize(smoothing.without) == check['V'])
+      fail("cross_entropy", "a smoothing without column {} of {}", column, check['V']);
+  }
 }
 
 /// Sparsemax of one column, whose elements stand `step` apart. The threshold is found as in
@@ -212,7 +217,7 @@ Tensor log_softmax(const Tensor& x, int axis) {
 }
 
 CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, const Tensor& mask,
-                                   double smoothing) {
+                                   const Smoothing& smoothing) {
   check_cross_entropy(logits, targets, mask, smoothing);
   const Index n = logits.dim(0), v = logits.dim(1);
   CrossEntropy result{Tensor::uninitialized({n}, logits.dtype(), "cross_entropy"),
@@ -224,11 +229,12 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
     if (weight && weight[row] == 0) return;
     const T* from = x + row * v;
     const LogSum<T> sum = log_sum_of_row(from, v);
-    const double shift = sum.shift, total = sum.total;
-    double value = std::log(total) - (1 - smoothing) * (from[target[row]] - shift);
-    if (smoothing > 0) {
-      const double total_below = sum_in_lanes(v, [&](Index i) { return from[i] - shift; });
-      value -= smoothing * total_below / static_cast<double>(v);
+    const double shift = sum.shift, total = sum.total, epsilon = smoothing.epsilon;
+    double value = std::log(total) - (1 - epsilon) * (from[target[row]] - shift);
+    if (epsilon > 0) {
+      double total_below = sum_in_lanes(v, [&](Index i) { return from[i] - shift; });
+      for (const std::int32_t column : smoothing.without) total_below -= from[column] - shift;
+      value -= epsilon * total_below / static_cast<double>(v - std::ssize(smoothing.without));
     }
     if (total == 0) value = std::numeric_limits<double>::infinity();
     loss[row] = static_cast<T>(value);
@@ -242,7 +248,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
 }
 
 Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
-                              const Tensor& norms, double scale, double smoothing) {
+                              const Tensor& norms, double scale, const Smoothing& smoothing) {
   check_cross_entropy(logits, targets, mask, smoothing);
   ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("norms", norms.shape(), "N 2");
   const Index n = logits.dim(0), v = logits.dim(1);
@@ -255,14 +261,17 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
     T* to = dx + row * v;
     const T shift = norm[2 * row], factor = norm[2 * row + 1];
     if (factor == 0) return static_cast<void>(std::fill_n(to, v, T(0)));  // masked, or all are -∞
-    const T kept = static_cast<T>(1 - smoothing),
-            even = static_cast<T>(smoothing / static_cast<double>(v)),
+    const T kept = static_cast<T>(1 - smoothing.epsilon),
+            even = static_cast<T>(smoothing.epsilon /
+                                  static_cast<double>(v - std::ssize(smoothing.without))),
             by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
     const Index at = target[row];
     T p = x[row * v + at] - shift;
     simd::exp(&p, &p, 1);
     simd::run(simd::SoftmaxGradientRow<T>{x + row * v, shift, factor * by, even * by, to}, v);
     to[at] = (p * factor - kept - even) * by;
+    for (std::size_t i = 0; i < smoothing.without.size() && even > 0; ++i)
+      to[smoothing.without[i]] += even * by;
   };
   parallel_rows("cross_entropy", std::tie(std::as_const(logits), weights, norms, result), n,
                 cross_entropy_rows, compute);

@@ -30,15 +30,20 @@ struct CrossEntropy {
   Tensor norms;  // (N, 2)
 };
 
-/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0. Throws unless
-/// 0 <= smoothing < 1.
-CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
-                                   const Tensor& mask = {}, double smoothing = 0);
+/// ε of label smoothing, in [0, 1), and the columns that have no share of it. Copies do not own them.
+struct Smoothing {
+  double epsilon = 0;
+  std::span<const std::int32_t> without = {};
+};
 
-/// dlogits = scale · mask ⊙ (softmax(logits) - (1 - ε) onehot(targets) - ε/V), in the memory of the
-/// logits when nobody else holds it.
+/// logits (N, V), targets (N) i32 in [0, V). Rows with mask 0 have loss 0.
+CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets,
+                                   const Tensor& mask = {}, const Smoothing& smoothing = {});
+
+/// dlogits = scale · mask ⊙ (softmax(logits) - (1 - ε) onehot(targets) - ε q), in the memory of the
+/// logits when nobody else holds it; q is uniform over the columns that have a share.
 Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
-                              const Tensor& norms, double scale, double smoothing = 0);
+                              const Tensor& norms, double scale, const Smoothing& smoothing = {});
 
 /// What is added to the variance unless said otherwise.
 inline constexpr double layer_norm_epsilon = 1e-5;

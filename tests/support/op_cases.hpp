@@ -647,13 +647,16 @@ inline std::vector<OpCase> large_op_cases() {
            OF(additive_scores(v[0], v[1], v[2])), OF(reference::additive_scores(v[0], v[1], v[2])));
   list.add("weighted_sum", {"+ 13 21", "13 21 67"}, OF(weighted_sum(v[0], v[1])),
            OF(reference::weighted_sum(v[0], v[1])));
-  list.add("cross_entropy", {"2 1203", ints({2}, {1200, 511})},
-           OF(cross_entropy(v[0], t(1), {}, {.smoothing = 0.2})),
-           OF(reference::cross_entropy(v[0], t(1), {}, {.smoothing = 0.2})));
+  list.add(
+      "cross_entropy", {"2 1203", ints({2}, {1200, 511})},
+      OF(cross_entropy(v[0], t(1), {}, {.smoothing = 0.2, .unsmoothed = {0, 511}})),
+      OF(reference::cross_entropy(v[0], t(1), {}, {.smoothing = 0.2, .unsmoothed = {0, 511}})));
   list.add("affine_cross_entropy",  // 36 MB of logits
            {"1500 3", "3 3001", "3001", "ids<3001 1500", "mask 1500"},
-           OF(affine_cross_entropy(v[0], {v[1], v[2]}, t(3), t(4), {.smoothing = 0.1})),
-           OF(cross_entropy(add_matmul(v[2], v[0], v[1]), t(3), t(4), {.smoothing = 0.1})));
+           OF(affine_cross_entropy(v[0], {v[1], v[2]}, t(3), t(4),
+                                   {.smoothing = 0.1, .unsmoothed = {3}})),
+           OF(cross_entropy(add_matmul(v[2], v[0], v[1]), t(3), t(4),
+                            {.smoothing = 0.1, .unsmoothed = {3}})));
   add_attention_case(list, {"3 2 6", "600 2 12"}, {.heads = 2});
   add_attention_case(list, {"150 2 6", "550 2 12", "mask 550 2"}, {.heads = 2});
   add_attention_case(list, {"530 3 6", "530 3 12", "mask 530 3"},

@@ -66,13 +66,27 @@ struct Candidate {
   double total;  // log-probability of the whole
 };
 
+/// Sets these words of a row of the logits (rows, V) to -∞.
+void exclude(Tensor& logits, Index row, std::span<const std::int32_t> words) {
+  visit_floating("search", logits, [&](auto zero) {
+    using T = decltype(zero);
+    const Index v = logits.dim(1);
+    for (const std::int32_t word : words)
+      if (word < v) logits.mutable_data<T>()[row * v + word] = -std::numeric_limits<T>::infinity();
+  });
+}
+
 /// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A
 /// derived class chooses the words.
 class Decoding {
  public:
   template <class Options>
   Decoding(const char* operation, const Tensor& mask, const Options& o, bool within_source)
-      : operation_(operation), begin_(o.begin), end_(o.end), source_lengths_(lengths_of(mask)) {
+      : operation_(operation),
+        begin_(o.begin),
+        end_(o.end),
+        excluded_(excluded(o.writes, o.end)),
+        source_lengths_(lengths_of(mask)) {
     if (o.max_length < 1) fail(operation, "max_length is less than 1");
     source_steps_ = mask.dim(0);
     for (const Index length : source_lengths_) {
@@ -93,11 +107,11 @@ class Decoding {
       for (const Running& r : running_)
         words.push_back(r.last < 0 ? begin_ : written_[r.last].word);
       std::iota(unmoved.begin(), unmoved.end(), 0);
-      const auto [logits, weights] =
+      auto [logits, weights] =
           step(Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words)),
                moved ? &rows : nullptr);
       const std::vector<std::int32_t> parents =
-          advance(logits, weights.rank() == 3 ? mean(weights, {0}) : weights);
+          advance(std::move(logits), weights.rank() == 3 ? mean(weights, {0}) : weights);
       moved = parents != unmoved;
       rows = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
     }
@@ -106,17 +120,22 @@ class Decoding {
 
  protected:
   /// The next words of the sentence of the rows begin .. end, from the logits (rows, V) and the
-  /// log_sum_exp (rows) of all sentences. Several sentences are processed in parallel.
+  /// log_sum_exp (rows) of all sentences; of a row at the length limit one. Several sentences are
+  /// processed in parallel.
   virtual std::vector<Candidate> choose(const Tensor& logits, const Tensor& norms, Index begin,
                                         Index end) = 0;
   /// What a finished hypothesis is ranked by.
   virtual double score(const Hypothesis& finished) const { return finished.log_probability; }
   /// Whether the hypotheses in `running` can no longer change the sentence's result.
   virtual bool settled(std::size_t, std::span<const Running>) const { return false; }
+  virtual void keep(std::size_t sentence, Hypothesis finished) {
+    finished_[sentence].push_back(std::move(finished));
+  }
 
   const char* operation_;
   std::vector<Running> running_;  // one for each row of the model's next step
   std::vector<Translation> finished_;
+  std::vector<Index> most_words_;  // of each sentence
 
  private:
   /// The candidates of each sentence that still runs, in the order of their rows.
@@ -170,12 +189,12 @@ class Decoding {
     if (!weights.empty())
       h.weights = Tensor::of(Shape{std::ssize(steps), s}, std::span<const float>(weights));
     h.score = score(h);
-    finished_[end.sentence].push_back(std::move(h));
+    keep(end.sentence, std::move(h));
   }
 
   /// Finished hypotheses leave the batch; the others become the rows of the next step. Returns the
   /// rows that they continue.
-  std::vector<std::int32_t> advance(const Tensor& logits, const Tensor& mean_weights) {
+  std::vector<std::int32_t> advance(Tensor logits, const Tensor& mean_weights) {
     ShapeCheck check(operation_);
     check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits.shape(), "R V");
     if (end_ < -1 || end_ >= check['V']) {
@@ -189,9 +208,10 @@ class Decoding {
     }
     std::vector<Running> next;
     std::vector<std::int32_t> parents;
+    if (!logits.unique()) logits = logits.clone();
+    for (Index row = 0; row < check['R']; ++row) exclude(logits, row, excluded_);
     for (const std::vector<Candidate>& found : candidates(logits)) {
       const std::size_t first = next.size(), sentence = running_[found.front().row].sentence;
-      std::vector<Index> cut_off;  // rows, each once
       for (const Candidate& candidate : found) {
         const Running& from = running_[candidate.row];
         const bool ends = candidate.word == end_;
@@ -200,8 +220,7 @@ class Decoding {
         } else if (from.length < most_words_[sentence]) {
           next.push_back(extend(candidate, weights));
           parents.push_back(static_cast<std::int32_t>(candidate.row));
-        } else if (std::ranges::find(cut_off, candidate.row) == cut_off.end()) {
-          cut_off.push_back(candidate.row);
+        } else {
           finish(from, /*complete=*/false);
         }
       }
@@ -215,9 +234,9 @@ class Decoding {
   }
 
   std::int32_t begin_, end_;
+  std::vector<std::int32_t> excluded_;
   Index source_steps_ = 0;             // S
   std::vector<Index> source_lengths_;  // of each sentence
-  std::vector<Index> most_words_;      // of each sentence
   std::vector<Written> written_;       // the words of all hypotheses
   std::vector<float> weights_;         // (written, S), empty without attention
 };
@@ -226,11 +245,18 @@ class Decoding {
 
 constexpr Index block = 128;  // words that are passed over at once
 constexpr double least_coverage = 1e-10;
+constexpr Index widest_beam = 1024;  // where a text has several hypotheses
 
 class Beam : public Decoding {
  public:
-  Beam(const Tensor& source_mask, const SearchOptions& options)
-      : Decoding("search", source_mask, options, options.within_source), options_(options) {
+  Beam(const Tensor& source_mask, const SearchOptions& options, std::span<const Index> numbers,
+       const TextOf& text)
+      : Decoding("search", source_mask, options, options.within_source),
+        options_(options),
+        numbers_(numbers),
+        text_(text),
+        texts_(running_.size()),
+        pruned_(running_.size()) {
     if (options.beam < 1) fail("search", fmt::format("the beam {} is less than 1", options.beam));
     if (options.best < 1 || options.best > options.beam)
       fail("search", fmt::format("best {} is not in 1 to beam {}", options.best, options.beam));
@@ -239,9 +265,13 @@ class Beam : public Decoding {
       fail("search", "the coverage penalty is not finite and at least 0");
   }
 
+  /// Whether the search of a sentence left out a continuation that is possible.
+  bool pruned(std::size_t sentence) const { return pruned_[sentence] != 0; }
+
  private:
   /// The best continuations of a sentence's rows, as many as there are places left, best first.
-  /// Among equals the earlier row comes first, then the smaller word.
+  /// Among equals the earlier row comes first, then the smaller word. Of a row at the length limit
+  /// only the best.
   std::vector<Candidate> choose(const Tensor& all, const Tensor& norms, Index begin,
                                 Index end) override {
     const std::size_t sentence = running_[begin].sentence;
@@ -258,6 +288,12 @@ class Beam : public Decoding {
         const double before = running_[row].log_probability;
         const T *logits = all.data<T>() + row * v, norm = norms.data<T>()[row];
         const auto total = [&](T logit) { return before + static_cast<double>(logit - norm); };
+        if (running_[row].length == most_words_[sentence]) {
+          const T* const likeliest = std::max_element(logits, logits + v);
+          if (!std::isinf(*likeliest))
+            best.push_back({row, static_cast<std::int32_t>(likeliest - logits), total(*likeliest)});
+          continue;
+        }
         for (Index from = 0; from < v; from += block) {
           const Index to = std::min(v, from + block);
           if (!enters(total(simd::largest(logits + from, to - from)))) continue;
@@ -271,8 +307,25 @@ class Beam : public Decoding {
           }
         }
       }
+      pruned_[sentence] |= best.size() == count;
       return best;
     });
+  }
+
+  void keep(std::size_t sentence, Hypothesis h) override {
+    Translation& finished = finished_[sentence];
+    if (text_) {
+      std::vector<std::string>& texts = texts_[sentence];
+      std::string text = text_(h, numbers_[sentence]);
+      const auto same = std::ranges::find(texts, text);
+      if (same != texts.end()) {
+        Hypothesis& other = finished[static_cast<std::size_t>(same - texts.begin())];
+        if (h.score > other.score) other = std::move(h);
+        return;
+      }
+      texts.push_back(std::move(text));
+    }
+    finished.push_back(std::move(h));
   }
 
   double score(const Hypothesis& h) const override {
@@ -305,6 +358,10 @@ class Beam : public Decoding {
   }
 
   SearchOptions options_;
+  std::span<const Index> numbers_;  // of the sentences
+  const TextOf& text_;
+  std::vector<std::vector<std::string>> texts_;  // of the finished hypotheses, with text_
+  std::vector<char> pruned_;                     // of each sentence
 };
 
 // ---- Sampling
@@ -385,53 +442,113 @@ class Sampler : public Decoding {
 }  // namespace
 
 std::vector<Translation> decode(const Tensor& source_mask, const How& how,
-                                std::span<const Index> numbers, const NextStep& step) {
+                                std::span<const Index> numbers, const NextStep& step,
+                                const TextOf& text, const Restart& restart) {
   if (const auto* sampling = std::get_if<SamplingOptions>(&how))
     return Sampler(source_mask, *sampling, numbers).run(step);
-  const auto& options = std::get<SearchOptions>(how);
-  std::vector<Translation> found = Beam(source_mask, options).run(step);
-  for (Translation& hypotheses : found) {  // complete ones first, by score
-    std::ranges::stable_sort(hypotheses, std::ranges::greater(),
-                             [](const Hypothesis& h) { return std::pair(h.complete, h.score); });
-    hypotheses.resize(std::min(hypotheses.size(), static_cast<std::size_t>(options.best)));
+  SearchOptions options = std::get<SearchOptions>(how);
+  std::vector<Translation> found(static_cast<std::size_t>(source_mask.dim(1)));
+  std::vector<std::int32_t> sentences(found.size());
+  std::iota(sentences.begin(), sentences.end(), 0);
+  for (bool first = true; !sentences.empty(); first = false, options.beam *= 2) {
+    const Tensor rows =
+        Tensor::of(Shape{std::ssize(sentences)}, std::span<const std::int32_t>(sentences));
+    std::vector<Index> own;
+    for (const std::int32_t sentence : sentences)
+      own.push_back(numbers.empty() ? sentence : numbers[sentence]);
+    if (!first) restart(rows);
+    Beam beam(first ? source_mask : gather(source_mask, rows, 1), options, own, text);
+    std::vector<Translation> some = beam.run(step);
+    std::vector<std::int32_t> too_few;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (std::ssize(some[i]) < options.best && beam.pruned(i)) too_few.push_back(sentences[i]);
+      std::ranges::stable_sort(some[i], std::ranges::greater(), &Hypothesis::score);
+      some[i].resize(std::min(some[i].size(), static_cast<std::size_t>(options.best)));
+      found[sentences[i]] = std::move(some[i]);
+    }
+    if (!text || 2 * options.beam > widest_beam) break;
+    sentences = std::move(too_few);
   }
   return found;
 }
 
 // ---- Given words
 
-std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
-                                          const Target& target, std::int32_t end) {
-  const Tensor logits = forced.logits.value(), of_heads = forced.weights.value();
-  const Tensor weights = of_heads.rank() == 4 ? mean(of_heads, {1}) : of_heads;
+namespace {
+
+/// -log p of the words next (T · B), from the logits of some rows at a time: all those of a long
+/// target and a large vocabulary would fill the memory. `never`: of each sentence.
+std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, const Tensor& mask,
+                              std::span<const std::vector<std::int32_t>> never) {
+  constexpr Index rows = 256;
+  const Tensor readouts = logits.x.value().reshape({-1, logits.x.dim(-1)});
+  std::vector<double> losses;
+  for (Index begin = 0; begin < next.size(); begin += rows) {
+    const Index end = std::min(next.size(), begin + rows);
+    Tensor some = Var(AffineLogits{readouts.slice(begin, end), logits.affine}).value();
+    if (!some.unique()) some = some.clone();
+    for (Index row = begin; row < end; ++row)
+      exclude(some, row - begin, never[static_cast<std::size_t>(row) % never.size()]);
+    const CrossEntropy of =
+        cross_entropy_forward(some, next.slice(begin, end), mask.slice(begin, end));
+    for (const double loss : of.loss.to_vector<double>()) losses.push_back(loss);
+  }
+  return losses;
+}
+
+/// The rows of a sentence's own (T, S), the mean of several heads.
+Tensor weights_of(std::span<const Tensor> steps, Index sentence, Index places) {
+  std::vector<float> all;
+  for (const Tensor& step : steps) {
+    const std::vector<float> own =
+        slice(step, 1, sentence, sentence + 1).slice(0, places).to(DType::f32).to_vector<float>();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return Tensor::of(Shape{std::ssize(steps), places}, std::span<const float>(all));
+}
+
+}  // namespace
+
+std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, std::vector<Var> of_heads,
+                                          const Tensor& source_mask, const Target& target,
+                                          const ForcedOptions& options) {
   ShapeCheck check("force_decode");
-  check("next", target.next.shape(), "T B")("logits", logits.shape(), "T B V");
-  if (weights.defined())
-    check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
+  check("next", target.next.shape(), "T B")("outputs", logits.x.shape(), "T B R");
+  std::vector<Tensor> weights;
+  for (Var& step : of_heads) {
+    const Tensor heads = std::exchange(step, {}).value();
+    weights.push_back(heads.rank() == 3 ? mean(heads, {0}) : heads);
+    check("source", source_mask.shape(), "S B")("weights", weights.back().shape(), "S B");
+  }
   const auto words = target.next.to_vector<std::int32_t>();  // (T, B)
-  const auto losses =                                        // (T, B)
-      cross_entropy_forward(logits.reshape({-1, logits.dim(-1)}), target.next.reshape({-1}),
-                            target.mask.to(logits.dtype()).reshape({-1}))
-          .loss.to_vector<double>();
   const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
-  std::vector<Hypothesis> hypotheses(target_lengths.size());
-  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
-    Hypothesis& h = hypotheses[i];
-    const Index b = static_cast<Index>(i), steps = target_lengths[i];
-    for (Index t = 0; t < steps; ++t) {
-      const std::size_t at = t * hypotheses.size() + i;
-      h.words.push_back(words[at]);
-      h.word_log_probabilities.push_back(-losses[at]);
-      h.log_probability -= losses[at];
+  const std::size_t sentences = target_lengths.size();
+  std::vector<std::vector<std::int32_t>> never(sentences, excluded(options.writes, options.end));
+  std::vector<Hypothesis> hypotheses(sentences);
+  for (std::size_t b = 0; b < sentences; ++b) {
+    Hypothesis& h = hypotheses[b];
+    for (Index t = 0; t < target_lengths[b]; ++t) {
+      h.words.push_back(words[t * sentences + b]);
+      std::erase(never[b], h.words.back());
     }
-    if (h.words.empty() || h.words.back() != end)
-      fail("force_decode", fmt::format("target {} does not end with word {}", i, end));
+    if (h.words.empty() || h.words.back() != options.end)
+      fail("force_decode", fmt::format("target {} does not end with word {}", b, options.end));
+  }
+  const std::vector<double> losses =  // (T, B)
+      losses_of(logits, target.next.reshape({-1}), target.mask.to(logits.x.dtype()).reshape({-1}),
+                never);
+  for (std::size_t b = 0; b < sentences; ++b) {
+    Hypothesis& h = hypotheses[b];
+    for (std::size_t t = 0; t < h.words.size(); ++t) {
+      h.word_log_probabilities.push_back(-losses[t * sentences + b]);
+      h.log_probability -= losses[t * sentences + b];
+    }
+    if (!weights.empty())
+      h.weights = weights_of(std::span(weights).first(h.words.size()), static_cast<Index>(b),
+                             source_lengths[b]);
     h.words.pop_back();
     h.score = h.log_probability;
     h.complete = true;
-    if (!weights.defined()) continue;
-    const Tensor own = slice(weights.slice(0, steps), 2, b, b + 1);  // (steps, S, 1)
-    h.weights = slice(own, 1, 0, source_lengths[i]).reshape({steps, -1}).to(DType::f32);
   }
   return hypotheses;
 }

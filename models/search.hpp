@@ -23,11 +23,14 @@ struct Hypothesis {
   std::vector<double> word_log_probabilities;  // of each word, and of `</s>` when `complete`
   double log_probability = 0;                  // their sum
   double score = 0;                            // by which a search ranks
-  bool complete = false;                       // ends with `</s>`, not at max_length
+  bool complete = false;                       // ends with `</s>`; otherwise cut at max_length
   /// (steps, S) f32: attention at each word, and at `</s>`; the mean of several heads; undefined
   /// without attention.
   Tensor weights;
 };
+
+/// The text of a hypothesis of the sentence of that number.
+using TextOf = std::function<std::string(const Hypothesis& hypothesis, Index number)>;
 
 /// The hypotheses of one sentence, best first; a sampled one has no others.
 using Translation = std::vector<Hypothesis>;
@@ -59,6 +62,7 @@ struct SearchOptions {
   double length_penalty = 0;    // α
   double coverage_penalty = 0;  // β
   Index best = 1;               // how many of the K it returns
+  Writes writes = Writes::words;
   /// `<s>` and `</s>`. Without an end word (-1), as language models of characters may have none,
   /// every sentence is max_length words long.
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
@@ -76,6 +80,7 @@ struct SamplingOptions {
   double top_p = 1;
   Index max_length = 100;  // most words; one more step may then write `</s>`
   std::uint64_t seed = 1;
+  Writes writes = Writes::words;
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // as in search
 };
 
@@ -92,16 +97,21 @@ struct NextScores {
 /// no rows.
 using NextStep = std::function<NextScores(const Tensor& words, const Tensor* rows)>;
 
-/// Steps until all sentences of a batch are finished. `numbers` are those of samples.
+/// Moves the model to its first state, of these sentences (i32).
+using Restart = std::function<void(const Tensor& sentences)>;
+
+/// Steps until all sentences of a batch are finished. `numbers` are theirs. With `text`, a search
+/// returns hypotheses of other texts, for which it may have to restart.
 std::vector<Translation> decode(const Tensor& source_mask, const How& how,
-                                std::span<const Index> numbers, const NextStep& step);
+                                std::span<const Index> numbers, const NextStep& step,
+                                const TextOf& text = {}, const Restart& restart = {});
 
 template <Decoder M, Source Encoded>
 std::vector<Translation> decode(const M& model, const Encoded& encoded, const How& how,
-                                std::span<const Index> numbers = {}) {
+                                std::span<const Index> numbers = {}, const TextOf& text = {}) {
   const Inference inference;
   auto state = model.start(encoded);
-  return decode(encoded.mask, how, numbers, [&](const Tensor& last, const Tensor* rows) {
+  const auto step = [&](const Tensor& last, const Tensor* rows) {
     if (rows) state = model.select(state, *rows);
     const auto words = model.read(last);
     auto step = model.step(words[0], state);
@@ -109,17 +119,17 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded, const Ho
     outputs.push_back(std::move(step.output));
     state = std::move(step.state);
     return NextScores{Var(model.logits(words, outputs)).value()[0], Var(step.weights).value()};
+  };
+  return decode(encoded.mask, how, numbers, step, text, [&](const Tensor& sentences) {
+    state = model.select(model.start(encoded), sentences);
   });
 }
 
-std::vector<Hypothesis> forced_hypotheses(const Forced& forced, const Tensor& source_mask,
-                                          const Target& target, std::int32_t end);
-
 }  // namespace detail
 
-/// The best hypotheses for each source of a batch: complete ones first, then by score. Ties go to
-/// the earlier hypothesis and the smaller word, so results are reproducible. Any word with nonzero
-/// probability may be written, `<unk>` and `<s>` too.
+/// The best hypotheses for each source of a batch, by score. Ties go to the earlier hypothesis and
+/// the smaller word, so results are reproducible. At max_length a hypothesis is complete if `</s>`
+/// is its likeliest next word, else cut; its score is that of the words it has.
 ///
 /// Each step keeps the continuations with the largest log-probability; length normalisation applies
 /// to finished hypotheses, which keep their place among the K. The search of a sentence ends when K
@@ -142,7 +152,7 @@ std::vector<Translation> search(const M& model, const text::SourceBatch& batch,
 }
 
 /// Draws one sentence for each source. Log-probabilities, which are the scores too, are the model's
-/// own, at temperature 1 and over all words. The sentence depends on the seed and on its number in
+/// own, at temperature 1 and over all words that it writes. The sentence depends on the seed and on its number in
 /// `numbers` (default: 0 to B - 1), not on the batch. Throws on a source without words and on
 /// scores that are NaN.
 template <Decoder M, Source Encoded>
@@ -157,21 +167,37 @@ std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
 
 // ---- Given words
 
-/// The targets as hypotheses: log-probabilities of each word and of `</s>`, and weights (steps,
-/// source words) f32, `</s>` included, without padding. The score is the log-probability. Throws on
-/// a target that does not end with `end`.
+struct ForcedOptions {
+  Writes writes = Writes::words;  // in each sentence, and the words that its target has
+  std::int32_t end = text::Vocabulary::end;
+  bool weights = true;  // whether the hypotheses have them
+};
+
+namespace detail {
+
+std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, std::vector<Var> weights,
+                                          const Tensor& source_mask, const Target& target,
+                                          const ForcedOptions& options);
+
+}  // namespace detail
+
+/// The targets as hypotheses: log-probabilities of each word and of `</s>`, as a search computes
+/// them, and weights (steps, source words) f32, `</s>` included, without padding. The score is the
+/// log-probability. Throws on a target that does not end with `end`.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target,
-                                     std::int32_t end = text::Vocabulary::end) {
+                                     const ForcedOptions& options = {}) {
   const detail::Inference inference;
-  return detail::forced_hypotheses(force(model, encoded, target.previous), encoded.mask, target,
-                                   end);
+  Unrolled<M> all = unroll(model, encoded, target.previous, options.weights);
+  return detail::forced_hypotheses(AffineLogits{model.logits(all.words, all.outputs)},
+                                   std::move(all.weights), encoded.mask, target, options);
 }
 template <WordModel M>
-std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch) {
+std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch,
+                                     const ForcedOptions& options = {}) {
   const detail::Inference inference;
   return force_decode(model, model.encode(batch.source, batch.source_mask),
-                      Target{batch.previous, batch.next, batch.target_mask});
+                      Target{batch.previous, batch.next, batch.target_mask}, options);
 }
 
 // ---- Many sentences, sorted by length and cut into batches
@@ -182,6 +208,9 @@ struct TranslateOptions {
   Index words = 8192;        // most in a batch, padding included; a longer sentence stands alone
   DType dtype = DType::f32;  // of the model's parameters
   Index first = 0;           // number of the first sentence, by which each is sampled
+  /// Of hypotheses with one text, which subwords may have, only the best is returned. Where that
+  /// leaves fewer than `best`, the search is repeated with a beam twice as wide, up to 1,024.
+  TextOf text = {};
 };
 
 namespace detail {
@@ -200,11 +229,11 @@ template <WordModel M>
 std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
                                    const TranslateOptions& options = {}) {
   const detail::Inference inference;
-  return detail::translate(sources, options,
-                           [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
-                             const auto encoded = model.encode(batch.source, batch.mask);
-                             return detail::decode(model, encoded, options.how, numbers);
-                           });
+  return detail::translate(
+      sources, options, [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
+        const auto encoded = model.encode(batch.source, batch.mask);
+        return detail::decode(model, encoded, options.how, numbers, options.text);
+      });
 }
 
 }  // namespace attune::models

@@ -55,6 +55,15 @@ Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
   return sum(log(seen + 1e-10) * (guide * (-1 / linked)));
 }
 
+std::vector<std::int32_t> excluded(Writes writes, std::int32_t end) {
+  using text::Vocabulary;
+  if (writes == Writes::all) return {};
+  std::vector<std::int32_t> tokens = {Vocabulary::pad, Vocabulary::begin, Vocabulary::end};
+  if (writes == Writes::words) tokens.push_back(Vocabulary::unknown);
+  std::erase(tokens, end);
+  return tokens;
+}
+
 namespace detail {
 
 Var attention_loss(const std::vector<Var>& weights, const Tensor& mask,

@@ -86,12 +86,25 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
 /// 0 without links. A weight of exactly 0, outside of a window, is not drawn to its link.
 Var guided_alignment_loss(const Var& weights, const Tensor& guide);
 
+// ---- Words of probability 0
+
+/// Which tokens a decoder writes. The others have probability 0, and those of its own sum to 1.
+enum class Writes {
+  words,    ///< no `<pad>`, `<s>` and `<unk>` of a text::Vocabulary, and no `</s>` but as the end
+  unknown,  ///< `<unk>`, too
+  all,      ///< for a vocabulary without these tokens
+};
+
+/// The tokens that are not written.
+std::vector<std::int32_t> excluded(Writes writes, std::int32_t end = text::Vocabulary::end);
+
 // ---- Loss
 
 struct LossOptions {
-  double label_smoothing = 0;  // ε, see CrossEntropyOptions
+  double label_smoothing = 0;  // ε over the tokens that are written, see CrossEntropyOptions
   double coverage = 0;         // λ of the coverage loss (See et al., 2017, equation 13)
   Guide guide = {};
+  Writes writes = Writes::words;
 };
 
 /// The words that a decoder learns to write.
@@ -114,8 +127,9 @@ Var loss(const M& model, const Encoded& encoded, const Target& target,
   const Unrolled<M> unrolled = unroll(model, encoded, target.previous, weights);
   // A decoder may return all logits, or an AffineLogits, of which the loss does not store all.
   const AffineLogits logits{model.logits(unrolled.words, unrolled.outputs)};
-  const Var loss = affine_cross_entropy(logits.x, logits.affine, target.next, target.mask,
-                                        {.smoothing = options.label_smoothing});
+  const Var loss = affine_cross_entropy(
+      logits.x, logits.affine, target.next, target.mask,
+      {.smoothing = options.label_smoothing, .unsmoothed = excluded(options.writes)});
   if (!weights) return loss;
   return loss + detail::attention_loss(unrolled.weights, target.mask, options);
 }

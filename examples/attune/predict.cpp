@@ -109,10 +109,17 @@ class Predictor {
       tokens.push_back(first_.source().tokenizer.encode(source));
       sentences.push_back(first_.source().encode(tokens.back()));
     }
-    models::TranslateOptions how{.how = search_, .sentences = o_.batch, .first = first};
+    models::SearchOptions search = search_;
     models::SamplingOptions sampling = o_.sampling;
-    sampling.max_length = search_.max_length;
+    sampling.max_length = search.max_length;
+    if (o_.replace_unknown) search.writes = sampling.writes = models::Writes::unknown;
+    models::TranslateOptions how{.how = search, .sentences = o_.batch, .first = first};
     if (o_.sample) how.how = sampling;
+    if (search.best > 1) {
+      how.text = [&](const models::Hypothesis& h, Index number) {
+        return target_of(h, tokens[static_cast<std::size_t>(number - first)]);
+      };
+    }
     const auto written = models::translate(network_, sentences, how);
     std::string text, warnings;
     Index number = first;
@@ -176,7 +183,8 @@ class Predictor {
       best.push_back({{"target", target_of(h, tokens)},
                       {"probability", std::exp(h.log_probability)},
                       {"log_probability", h.log_probability},
-                      {"score", score_of(h)}});
+                      {"score", score_of(h)},
+                      {"complete", h.complete}});
     }
     report::LogFields fields = {{"source", source}, {"best", best}};
     const report::Heatmap map =

@@ -25,9 +25,11 @@ const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
 
 std::vector<Hypothesis> hypotheses(const models::Forced& forced,
                                    const text::Batch& batch = kBatch) {
-  return models::detail::forced_hypotheses(forced, batch.source_mask,
-                                           {batch.previous, batch.next, batch.target_mask},
-                                           text::Vocabulary::end);
+  std::vector<Var> weights;
+  for (Index t = 0; forced.weights.defined() && t < forced.weights.dim(0); ++t)
+    weights.push_back(forced.weights[t]);
+  return models::detail::forced_hypotheses({forced.logits}, weights, batch.source_mask,
+                                           {batch.previous, batch.next, batch.target_mask}, {});
 }
 
 /// logits (T, B, V) and weights (T, heads, S, B) at random.
@@ -39,7 +41,7 @@ models::Forced random_forced(Index heads) {
 
 TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {
   const test::Translator t(DType::f64);
-  const auto found = models::force_decode(t.model, kBatch);
+  const auto found = models::force_decode(t.model, kBatch, {.writes = models::Writes::all});
   const auto forced = models::force(t.model, kBatch);
   REQUIRE(found.size() == kPairs.size());
   for (std::size_t b = 0; b < kPairs.size(); ++b) {
@@ -115,6 +117,53 @@ TEST_CASE("force_decode, search: nothing is dropped in the middle of a training 
   CHECK(nn::Training::random() == &random);
 }
 
+TEST_CASE("force_decode: a prediction has the score of its search, and all of them sum to 1") {
+  const test::TableDecoder decoder(test::random_table(2, 4));
+  const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3}}}, DType::f64);
+  for (const models::Writes writes : {models::Writes::words, models::Writes::unknown}) {
+    const auto found =
+        models::search(decoder, decoder.encode(source, mask),
+                       {.beam = 100, .max_length = 2, .best = 100, .writes = writes})[0];
+    double total = 0;
+    for (const Hypothesis& h : found) {
+      const auto target = text::make_target_batch({{h.words}}, {.mask_dtype = DType::f64});
+      const Hypothesis forced = models::force_decode(decoder, decoder.encode(source, mask), target,
+                                                     {.writes = writes})[0];
+      CHECK(forced.words == h.words);
+      CHECK(test::near(forced.score, h.score));
+      CHECK(test::identical(forced.weights, h.weights));
+      total += std::exp(h.log_probability);
+    }
+    CHECK(std::abs(total - 1) < 1e-12);
+  }
+}
+
+TEST_CASE("force_decode: <unk> in a target has a probability there, whatever the other targets") {
+  const test::Translator t(DType::f64);
+  const std::vector<text::Pair> pairs = {{{4, 5}, {5, 3, 6}}, {{6}, {4, 4}}};
+  const auto found = models::force_decode(t.model, text::make_batch(pairs, DType::f64));
+  const auto scores = [&](std::size_t i, models::Writes writes) {
+    return models::force_decode(t.model, text::make_batch(std::span(&pairs[i], 1), DType::f64),
+                                {.writes = writes})[0]
+        .score;
+  };
+  CHECK(found[0].score == scores(0, models::Writes::unknown));
+  CHECK(found[1].score == scores(1, models::Writes::words));
+  CHECK(found[1].score > scores(1, models::Writes::unknown));
+}
+
+TEST_CASE("loss: label smoothing gives no mass to special tokens but the end") {
+  const test::TableDecoder decoder([](std::int32_t, const test::Words&) {
+    return test::Probabilities{0.1, 0.2, 0.3, 0.1, 0.1, 0.2};
+  });
+  const auto [source, mask] = text::make_source_batch({{text::Sentence{4}}}, DType::f64);
+  const auto target = text::make_target_batch({{{5}}}, {.mask_dtype = DType::f64});
+  const double even = -(std::log(0.3) + std::log(0.1) + std::log(0.2)) / 3;  // of </s>, 4 and 5
+  const double loss =
+      models::loss(decoder, decoder.encode(source, mask), target, {.label_smoothing = 0.3}).item();
+  CHECK(std::abs(loss - (0.7 * -(std::log(0.2) + std::log(0.3)) / 2 + 0.3 * even)) < 1e-12);
+}
+
 TEST_CASE("loss: a source and a target of different numbers of sentences are an error") {
   const test::Translator t(DType::f64);
   text::Batch batch = kBatch;
@@ -127,11 +176,12 @@ TEST_CASE("loss: a source and a target of different numbers of sentences are an 
 TEST_CASE("force_decode: shapes that do not fit and a target without </s> are errors") {
   models::Forced forced = random_forced(1);
   forced.logits = zeros({2, 3, kTarget});
-  CHECK_ERROR("force_decode: logits (T, B, V) is (2, 3, 9), but T = 4 in next", hypotheses(forced));
+  CHECK_ERROR("force_decode: outputs (T, B, R) is (2, 3, 9), but T = 4 in next",
+              hypotheses(forced));
   forced = random_forced(1);
   forced.weights = zeros({4, 5, 3});
   CHECK_THROWS_WITH_AS(hypotheses(forced),
-                       "force_decode: weights (T, S, B) is (4, 5, 3), but S = 4 in source", Error);
+                       "force_decode: weights (S, B) is (5, 3), but S = 4 in source", Error);
   text::Batch cut = kBatch;
   cut.target_mask = test::ragged_mask(4, {4, 1, 1});
   CHECK_THROWS_WITH_AS(hypotheses(random_forced(1), cut),

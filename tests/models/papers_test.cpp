@@ -352,7 +352,8 @@ TEST_CASE("papers: the loss is the cross-entropy of force()'s logits, smoothed, 
         const double target =
             std::log(total) - row[static_cast<std::size_t>(batch.next[t][b].item())];
         plain += target, smoothed += 0.7 * target, ++words;
-        for (double x : row) smoothed += 0.3 / 8 * (std::log(total) - x);
+        for (const std::size_t v : {2, 4, 5, 6, 7})  // `</s>` and words
+          smoothed += 0.3 / 5 * (std::log(total) - row[v]);
         for (Index s = 0; s < 4 && made.attends(); ++s) {
           const double a = forced.weights.value()[t][s][b].item();
           coverage += std::min(a, covered[static_cast<std::size_t>(s)]);

@@ -16,6 +16,7 @@ namespace {
 using namespace attune;
 using models::SearchOptions;
 using models::Translation;
+using models::Writes;
 using models::detail::NextScores;
 using text::Sentence;
 using namespace test;
@@ -23,9 +24,11 @@ using namespace test;
 static_assert(models::Decoder<TableDecoder>);
 static_assert(models::WordModel<models::Bahdanau>);
 
-/// The best hypotheses for sources whose first words are these, of one to three words.
+/// The best hypotheses for sources whose first words are these, of one to three words. All words of
+/// the tables may be written.
 std::vector<Translation> search(const TableDecoder& decoder, const Words& first_words,
-                                const SearchOptions& options) {
+                                SearchOptions options) {
+  options.writes = Writes::all;
   std::vector<Sentence> sources;
   for (std::int32_t word : first_words) {
     Sentence& source = sources.emplace_back(1 + sources.size() % 3, 3);
@@ -58,7 +61,8 @@ class OtherWeights : public TableDecoder {
   /// For sources of 3 and 1 words.
   std::vector<Translation> search() const {
     const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
-    return models::search(*this, encode(source, mask), {.beam = 4, .best = 4});
+    return models::search(*this, encode(source, mask),
+                          {.beam = 4, .best = 4, .writes = Writes::all});
   }
 
  private:
@@ -205,7 +209,8 @@ TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller w
     x[row * v + 999] = 6;
   }
   Words words;
-  models::detail::decode(ones({2, 3}), SearchOptions{.beam = 7, .max_length = 1}, {},
+  models::detail::decode(ones({2, 3}),
+                         SearchOptions{.beam = 7, .max_length = 1, .writes = Writes::all}, {},
                          [&](const Tensor& last, const Tensor*) -> NextScores {
                            words = last.to_vector<std::int32_t>();
                            return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
@@ -286,6 +291,81 @@ TEST_CASE("search: a sentence may be empty") {
   CHECK(empty.weights.shape() == Shape{1, 1});
 }
 
+TEST_CASE("search: at the length limit hypotheses compete by score, cut or complete") {
+  const TableDecoder decoder = endless();
+  const auto found = search(decoder, {4}, {.beam = 5, .max_length = 4, .best = 5})[0];
+  REQUIRE(found.size() == 5);
+  CHECK(found[0].words == Words{5, 5, 5, 5});  // "" is complete, and less likely
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i].complete == (found[i].words.size() < 4));
+    for (std::size_t j = 0; j < i; ++j) CHECK(found[i].words != found[j].words);
+    if (i > 0) CHECK(found[i].score <= found[i - 1].score);
+  }
+}
+
+// ---- Words of probability 0, and texts
+
+/// The table's probabilities of these words, scaled to a sum of 1.
+Probabilities only(const Words& allowed, const Probabilities& p) {
+  Probabilities scaled(p.size());
+  double total = 0;
+  for (const std::int32_t word : allowed) total += p[static_cast<std::size_t>(word)];
+  for (const std::int32_t word : allowed) {
+    const auto w = static_cast<std::size_t>(word);
+    scaled[w] = p[w] / total;
+  }
+  return scaled;
+}
+
+TEST_CASE("search, sample: no special token but the end is written, <unk> only where asked for") {
+  const auto table = random_table(100, 2);
+  const TableDecoder decoder(table);
+  const std::vector<Sentence> sources(50, Sentence{4, 3});
+  const auto [source, mask] = text::make_source_batch(sources, DType::f64);
+  const auto encoded = decoder.encode(source, mask);
+  for (const auto& [writes, allowed] :
+       {std::pair(Writes::words, Words{2, 4, 5}), {Writes::unknown, {2, 3, 4, 5}}}) {
+    const auto scaled = [&, allowed = allowed](std::int32_t from, const Words& words) {
+      return only(allowed, table(from, words));
+    };
+    auto all = models::sample(decoder, encoded, {.max_length = 30, .writes = writes});
+    const auto found = models::search(decoder, encoded,
+                                      {.beam = 10, .max_length = 4, .best = 10, .writes = writes});
+    all.insert(all.end(), found[0].begin(), found[0].end());
+    for (const Hypothesis& h : all) check_log_probabilities(h, scaled, h.complete);
+    // Without an end word, `</s>` is none either.
+    for (const Hypothesis& h :
+         models::sample(decoder, encoded, {.max_length = 9, .writes = writes, .end = -1}))
+      CHECK(std::ranges::none_of(h.words, [](std::int32_t word) { return word < 3; }));
+  }
+}
+
+TEST_CASE("translate: of hypotheses with one text the best is returned, and as many as exist") {
+  // 4 and 5 are written alike, so there are five texts of at most four words.
+  const std::vector<Sentence> sources = {{4, 3}, {5}};
+  models::TranslateOptions options{
+      .how = SearchOptions{.beam = 5, .max_length = 4, .best = 5},
+      .dtype = DType::f64,
+      .text = [](const Hypothesis& h, Index) { return std::string(h.words.size(), 'x'); }};
+  const models::TranslateOptions every{
+      .how = SearchOptions{.beam = 100, .max_length = 4, .best = 100}, .dtype = DType::f64};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const TableDecoder decoder(random_table(4, seed));
+    const auto found = models::translate(decoder, sources, options),
+               all = models::translate(decoder, sources, every);
+    for (std::size_t b = 0; b < 2; ++b) {
+      std::vector<std::size_t> lengths;
+      for (const Hypothesis& h : found[b]) {
+        lengths.push_back(h.words.size());
+        CHECK(std::ranges::any_of(all[b], [&](const Hypothesis& one) { return same(one, h); }));
+      }
+      std::ranges::sort(lengths);
+      CHECK(lengths == std::vector<std::size_t>{0, 1, 2, 3, 4});
+      CHECK(same(found[b][0], all[b][0]));
+    }
+  }
+}
+
 // ---- What is told of a hypothesis
 
 TEST_CASE("search: a word's log-probability is the table's, and they sum up") {
@@ -363,12 +443,13 @@ struct Bigrams {
 TEST_CASE("search, sample: without a source") {
   // After <s> comes 2, after it 1, which is </s>.
   const Bigrams model{Tensor::of<float>({3, 3}, {0, 0, 99, 0, 0, 0, 0, 99, 0})};
-  const auto found =
-      models::search(model, models::no_source(2), {.max_length = 5, .begin = 0, .end = 1});
+  const auto found = models::search(model, models::no_source(2),
+                                    {.max_length = 5, .writes = Writes::all, .begin = 0, .end = 1});
   REQUIRE(found.size() == 2);
   for (const auto& best : found) CHECK(best[0].words == Words{2});
   for (const Hypothesis& h :
-       models::sample(model, models::no_source(2), {.max_length = 5, .begin = 0, .end = 1}))
+       models::sample(model, models::no_source(2),
+                      {.max_length = 5, .writes = Writes::all, .begin = 0, .end = 1}))
     CHECK(h.words == Words{2});
 }
 
@@ -386,8 +467,9 @@ TEST_CASE("search: without an end word, the likeliest sequences of max_length wo
       all.push_back({log_p[0][first].item() + log_p[first][second].item(), {first, second}});
   }
   std::ranges::sort(all, std::ranges::greater());
-  const auto found = models::search(Bigrams{logits}, models::no_source(1),
-                                    {.beam = 3, .max_length = 2, .best = 3, .begin = 0, .end = -1});
+  const auto found = models::search(
+      Bigrams{logits}, models::no_source(1),
+      {.beam = 3, .max_length = 2, .best = 3, .writes = Writes::all, .begin = 0, .end = -1});
   REQUIRE(found[0].size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(found[0][i].words == all[i].second);
@@ -418,10 +500,11 @@ TEST_CASE("search: models that know a source by its last state say where there i
 TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
   constexpr Index kLongest = 1'000'000;
   const Tensor logits = Tensor::of({1, 4}, {-9., -9., -9., -.1});
-  const auto found = models::detail::decode(ones({1, 1}), SearchOptions{.max_length = kLongest}, {},
-                                            [&](const Tensor&, const Tensor*) -> NextScores {
-                                              return {logits, {}};
-                                            });
+  const auto found = models::detail::decode(
+      ones({1, 1}), SearchOptions{.max_length = kLongest, .writes = Writes::all}, {},
+      [&](const Tensor&, const Tensor*) -> NextScores {
+        return {logits, {}};
+      });
   CHECK(found[0][0].words == Words(kLongest, 3));
 }
 
@@ -438,7 +521,9 @@ TEST_CASE("search: sentences of a batch do not see each other, finished or not")
     for (std::size_t b = 0; b < sources.size(); ++b) {
       const Sentence source(1 + b % 3, sources[b]);
       const auto [ids, mask] = text::make_source_batch({{source}}, DType::f64);
-      const auto alone = models::search(decoder, decoder.encode(ids, mask), options)[0];
+      SearchOptions own = options;
+      own.writes = Writes::all;
+      const auto alone = models::search(decoder, decoder.encode(ids, mask), own)[0];
       REQUIRE(alone.size() == together[b].size());
       for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same(together[b][i], alone[i]));
       lengths.push_back(alone[0].words.size());
@@ -482,8 +567,8 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
   const Translator t;
   for (const Sentence& source : test::random_sentences({2, 5, 1}, 11, 6)) {
     const auto [ids, mask] = text::make_source_batch({{source}});
-    const Hypothesis found =
-        models::search(t.model, t.model.encode(ids, mask), {.max_length = 7})[0][0];
+    const Hypothesis found = models::search(t.model, t.model.encode(ids, mask),
+                                            {.max_length = 7, .writes = Writes::all})[0][0];
     auto state = t.model.start(t.model.encode(ids, mask));
     std::int32_t word = text::Vocabulary::begin;
     for (std::int32_t expected : found.words) {
@@ -499,7 +584,7 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
 
 /// A search for two sources of three places, whose first step gives these.
 void search_with(const Tensor& logits, const Tensor& weights = {}) {
-  models::detail::decode(ones({3, 2}), SearchOptions{}, {},
+  models::detail::decode(ones({3, 2}), SearchOptions{.writes = Writes::all}, {},
                          [&](const Tensor&, const Tensor*) -> NextScores {
                            return {logits, weights};
                          });

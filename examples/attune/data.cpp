@@ -208,8 +208,14 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
       constexpr Index most = 1'000'000;  // pairs that subwords are learnt from
       Sampler sampler(most, o.seed);
       PairReader reader(o.train_files(), "reading");
-      while (auto pair = reader.next_with_words())
-        if (!survey.holds_out(pair->source)) sampler.add(std::move(*pair));
+      while (auto pair = reader.next_with_words()) {
+        if (survey.holds_out(pair->source)) continue;
+        if (tokens[0] == Tokens::bpe)
+          text::SentencePiece::check_words(pair->source, reader.source_place());
+        if (tokens[1] == Tokens::bpe)
+          text::SentencePiece::check_words(pair->target, reader.target_place());
+        sampler.add(std::move(*pair));
+      }
       for (const std::size_t side : {0, 1}) {
         for (const text::TextPair& pair : sampler.sample) {
           const std::string& line = pair.*sides[side];

@@ -123,7 +123,11 @@ bool has_sentencepiece() { return true; }
 
 SentencePiece SentencePiece::train(std::span<const std::string> lines,
                                    const SentencePieceOptions& options) {
-  for (const std::string& line : lines) check_utf8(line);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    check_utf8(lines[i]);
+    if (options.model == PieceModel::bpe)
+      check_words(lines[i], fmt::format("sentencepiece: line {}", i + 1));
+  }
   if (std::ranges::all_of(lines, [](const auto& line) { return words(line).empty(); }))
     fail("sentencepiece", "there is no text to train on");
   constexpr int most = 1 << 30;  // of pieces, and of bytes in a line

@@ -74,13 +74,6 @@ const std::string& Vocabulary::token(std::int32_t id) const {
   return tokens_[id];
 }
 
-std::vector<std::int32_t> Vocabulary::encode(std::span<const std::string> tokens) const {
-  std::vector<std::int32_t> ids;
-  ids.reserve(tokens.size());
-  for (const std::string& token : tokens) ids.push_back(id(token));
-  return ids;
-}
-
 void count_tokens(TokenCounts& counts, std::span<const std::string> tokens) {
   for (const std::string& token : tokens) ++counts[token];
 }
@@ -138,6 +131,16 @@ void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocab
 }
 
 // ---- Lines
+
+void SentencePiece::check_words(std::string_view line, std::string_view where) {
+  constexpr std::ptrdiff_t longest = 32'000;
+  for (const std::string_view word : words(line)) {
+    const auto letters = std::ssize(word) > longest ? std::ssize(points(word)) : 0;
+    if (letters > longest)
+      fail(where, fmt::format("a word of {} letters, expected at most {} to learn subwords from",
+                              letters, longest));
+  }
+}
 
 SentencePiece SentencePiece::load(const std::filesystem::path& path) {
   return SentencePiece(read_file(path), path.string());
@@ -208,8 +211,9 @@ Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rew
 }
 
 Sentence Codec::encode(std::span<const std::string> tokens) const {
-  Sentence sentence = vocabulary.encode(tokens);
-  for (std::int32_t& id : sentence) id = std::max(id, Vocabulary::unknown);
+  Sentence sentence;
+  for (const std::string& token : tokens)
+    sentence.push_back(std::max(vocabulary.id(token), Vocabulary::unknown));
   return sentence;
 }
 

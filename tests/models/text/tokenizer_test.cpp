@@ -404,7 +404,9 @@ TEST_CASE("Vocabulary: tokens are numbered from 4 on, in their order; others are
   const Tokens tokens = {"b", "a", "ü"};
   const Vocabulary vocabulary(tokens);
   CHECK(vocabulary.size() == 7);
-  CHECK(vocabulary.encode(Tokens{"b", "a", "ü", "A", "", "<s>"}) == Sentence{4, 5, 6, 3, 3, 1});
+  const Codec codec{{}, vocabulary};
+  CHECK(codec.encode(Tokens{"b", "a", "ü", "A", "", "<s>"}) == Sentence{4, 5, 6, 3, 3, 3});
+  CHECK(vocabulary.id("<s>") == Vocabulary::begin);
   CHECK(vocabulary.id("A") == Vocabulary::unknown);
   CHECK(vocabulary.token(5) == "a");
   CHECK(tokens_of(vocabulary) == tokens);
@@ -440,6 +442,20 @@ TEST_CASE("Vocabulary: JSON that is no array of tokens is an error") {
 
 TEST_CASE("Vocabulary: a token that is not UTF-8 cannot become JSON") {
   CHECK_THROWS_AS(to_json(Vocabulary(Tokens{"\xff"})), Error);
+}
+
+TEST_CASE("SentencePiece: a word of 70,000 letters is an error, and does not end the process" *
+          doctest::skip(!has_sentencepiece())) {
+  const std::vector<std::string> lines = {"a b ab", "ab " + std::string(70'000, 'x')};
+  CHECK_ERROR(
+      "sentencepiece: line 2: a word of 70000 letters, expected at most 32000 to learn subwords "
+      "from",
+      SentencePiece::train(lines, {.pieces = 60}));
+  CHECK_ERROR("pairs.tsv:7: a word of 32001 letters, expected at most 32000 to learn subwords from",
+              SentencePiece::check_words(std::string(32'001, 'x'), "pairs.tsv:7"));
+  const std::vector<std::string> longest = {"a b " + std::string(32'000, 'x')};
+  const auto model = SentencePiece::train(longest, {.pieces = 20});
+  CHECK(model.decode(model.encode(lines[1])) == lines[1]);
 }
 
 }  // namespace

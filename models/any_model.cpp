@@ -10,23 +10,22 @@
 namespace attune::models {
 namespace {
 
-struct Kind : ModelKind {
-  AnyModelOptions defaults;
-  AnyModel (*make)(const nn::Scope& scope, const AnyModelOptions& options);
-};
-
 template <class M>
-Kind kind(const char* what) {
+ModelKind kind(const char* what) {
   using Own = typename M::Options;
-  return {{M::name, what, M::attends},
+  return {M::name,
+          what,
+          M::attends,
           {.name = M::name, .own = Own()},
           [](const nn::Scope& scope, const AnyModelOptions& o) {
             return AnyModel(M(scope, std::get<Own>(o.own)));
           }};
 }
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
+}  // namespace
+
+std::span<const ModelKind> model_kinds() {
+  static const std::vector<ModelKind> all = {
       kind<Bahdanau>("attends before the cell (Bahdanau et al., 2014)"),
       kind<Nematus>("attends between two cells (Sennrich et al., 2017)"),
       kind<Luong>("attends after the cell (Luong et al., 2015)"),
@@ -36,29 +35,18 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-const Kind& kind_of(std::string_view name) {
+const ModelKind& model_kind(std::string_view name) {
   std::vector<const char*> names;
-  for (const Kind& one : kinds()) {
+  for (const ModelKind& one : model_kinds()) {
     if (name == one.name) return one;
     names.push_back(one.name);
   }
   fail("model", fmt::format("{} is not one of {}", in_quotes(name), fmt::join(names, ", ")));
 }
 
-}  // namespace
-
-std::span<const ModelKind> model_kinds() {
-  static const std::vector<ModelKind> all(kinds().begin(), kinds().end());
-  return all;
-}
-
-const ModelKind& model_kind(std::string_view name) { return kind_of(name); }
-
-AnyModelOptions model_options(std::string_view name) { return kind_of(name).defaults; }
-
 OptionList options_of(AnyModelOptions& o) {
   OptionList all = std::visit([](auto& own) { return options_of(own); }, o.own);
-  if (kind_of(o.name).attends)
+  if (model_kind(o.name).attends)
     all.push_back(
         option("coverage-loss", "weight of the loss for attending twice", o.coverage_loss, 0, 1e6));
   all.push_back(option("label-smoothing", "share of the target probability spread over all words",
@@ -68,7 +56,7 @@ OptionList options_of(AnyModelOptions& o) {
 
 void check_option(const AnyModelOptions& options, const std::string& name) {
   std::vector<const char*> having;
-  for (const Kind& kind : kinds()) {
+  for (const ModelKind& kind : model_kinds()) {
     AnyModelOptions defaults = kind.defaults;
     if (!find(options_of(defaults), name)) continue;
     if (options.name == kind.name) return;
@@ -100,7 +88,7 @@ Index longest_source(const AnyModelOptions& options) {
 
 AnyModel::AnyModel(const nn::Scope& scope, const AnyModelOptions& options,
                    const Vocabularies& sizes) {
-  const Kind& kind = kind_of(options.name);
+  const ModelKind& kind = model_kind(options.name);
   if (options.own.index() != kind.defaults.own.index())
     fail("AnyModel", fmt::format("the options are not those of the model {}", options.name));
   if (options.coverage_loss > 0 && !kind.attends)

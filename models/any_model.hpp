@@ -36,15 +36,15 @@ struct ModelKind {
   const char* name;
   const char* what;  // in a line, for --help
   bool attends;
+  AnyModelOptions defaults;
+  class AnyModel (*make)(const nn::Scope& scope, const AnyModelOptions& options);
 };
 
 /// bahdanau, nematus, luong, encoder-decoder, sutskever and transformer.
 std::span<const ModelKind> model_kinds();
 /// Throws on a name that is none of them.
 const ModelKind& model_kind(std::string_view name);
-
-/// The defaults of a model.
-AnyModelOptions model_options(std::string_view name);
+inline AnyModelOptions model_options(std::string_view name) { return model_kind(name).defaults; }
 
 /// All but the name and the vocabularies.
 OptionList options_of(AnyModelOptions& options);

@@ -20,9 +20,11 @@ bool same(const text::Pair& a, const text::Pair& b) {
 void check_lines(const std::string& path, std::string_view input) {
   const auto lines = fuzz::accepted([&] { return text::read_lines(text::LineReader(path)); });
   if (!lines) return;
-  const auto ends = std::ranges::count(input, '\n');
+  auto ends = std::ranges::count(input, '\n');
+  for (std::size_t i = 0; i < input.size(); ++i)
+    ends += input[i] == '\r' && !input.substr(i + 1).starts_with('\n');
   const bool nothing = input.empty() || input == "\xEF\xBB\xBF";
-  expect(std::ssize(*lines) == ends + !(nothing || input.ends_with('\n')),
+  expect(std::ssize(*lines) == ends + !(nothing || input.ends_with('\n') || input.ends_with('\r')),
          "read_lines: another number of lines");
   std::string text;
   for (const std::string& line : *lines) text += line + "\r\n";

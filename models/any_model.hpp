@@ -67,8 +67,12 @@ class OfModel {
  public:
   OfModel() = default;
   template <class T>
-  explicit OfModel(T value)
-      : value_(std::make_shared<const T>(std::move(value))), type_(&typeid(T)) {}
+  static OfModel of(T value) {
+    OfModel wrapped;
+    wrapped.value_ = std::make_shared<const T>(std::move(value));
+    wrapped.type_ = &typeid(T);
+    return wrapped;
+  }
 
   /// Throws on another type.
   template <class T>
@@ -141,22 +145,24 @@ AnyModel::AnyModel(M made) {
   using OwnOutputs = std::vector<typename M::Output>;
 
   encode = [model](const Tensor& source, const Mask& mask) {
-    return Encoded{mask, OfModel(model->encode(source, mask))};
+    return Encoded{mask, OfModel::of(model->encode(source, mask))};
   };
   start = [model](const Encoded& encoded) {
-    return OfModel(OwnState(model->start(encoded.value.as<OwnEncoded>())));
+    return OfModel::of<OwnState>(model->start(encoded.value.as<OwnEncoded>()));
   };
-  read = [model](const Tensor& previous) { return Words{OfModel(model->read(previous))}; };
+  read = [model](const Tensor& previous) { return Words{OfModel::of(model->read(previous))}; };
   step = [model](const Words& words, const State& state) {
     auto own = model->step(words.all.as<OwnWords>()[words.t], state.as<OwnState>());
     OwnOutputs outputs;
     outputs.push_back(std::move(own.output));
-    return Step{OfModel(std::move(outputs)), own.weights, OfModel(OwnState(std::move(own.state)))};
+    return Step{OfModel::of(std::move(outputs)), own.weights,
+                OfModel::of<OwnState>(std::move(own.state))};
   };
   unroll = [model](const Encoded& encoded, const Tensor& previous, bool weights) {
     auto own = models::unroll(*model, encoded.value.as<OwnEncoded>(), previous, weights);
-    return Steps{
-        {OfModel(std::move(own.words))}, {OfModel(std::move(own.outputs))}, std::move(own.weights)};
+    return Steps{{OfModel::of(std::move(own.words))},
+                 {OfModel::of(std::move(own.outputs))},
+                 std::move(own.weights)};
   };
   logits = [model](const Words& words, const std::vector<Output>& outputs) {
     OwnOutputs own;
@@ -165,7 +171,7 @@ AnyModel::AnyModel(M made) {
     return AffineLogits{model->logits(words.all.as<OwnWords>(), own)};
   };
   select = [model](const State& state, const Tensor& rows) {
-    return OfModel(OwnState(model->select(state.as<OwnState>(), rows)));
+    return OfModel::of<OwnState>(model->select(state.as<OwnState>(), rows));
   };
 }
 

@@ -161,6 +161,27 @@ TEST_CASE("AnyModel: label smoothing and the coverage loss are of training") {
         models::loss(model, batch(), {.label_smoothing = 0.2, .coverage = 0.5}).item());
 }
 
+/// A model of one's own whose states are those of another AnyModel.
+struct Counting : AnyModel {
+  explicit Counting(AnyModel model) : AnyModel(std::move(model)) {}
+  Step step(const Words& words, const State& state) const {
+    ++*steps;
+    return AnyModel::step(words, state);
+  }
+  std::shared_ptr<int> steps = std::make_shared<int>(0);
+};
+
+TEST_CASE("AnyModel: it holds a model that is made of another one") {
+  const Translator t;
+  const Counting counting{AnyModel(t.model)};
+  const AnyModel any(counting);
+  const auto [source, mask] = text::make_source_batch(random_sentences({2, 5}, 11, 6));
+  const text::SourceBatch sources{source, mask};
+  const auto found = models::search(any, sources), expected = models::search(t.model, sources);
+  for (std::size_t b = 0; b < 2; ++b) CHECK(std::ranges::equal(found[b], expected[b], same));
+  CHECK(*counting.steps > 0);
+}
+
 TEST_CASE("AnyModel: a state of another model is an error") {
   nn::Parameters params[2] = {nn::Parameters(1), nn::Parameters(1)};
   const AnyModel a(params[0], sized("bahdanau"), kSizes), b(params[1], sized("luong"), kSizes);

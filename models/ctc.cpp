@@ -67,23 +67,6 @@ std::vector<Prefix> advance(const std::vector<Prefix>& before, std::span<const d
 
 }  // namespace
 
-std::vector<text::Sentence> ctc_greedy(const Tensor& logits, const Tensor& mask,
-                                       std::int32_t blank) {
-  check("ctc", logits, mask, {{"blank", blank}});
-  const std::vector<std::int32_t> best = argmax(logits).to_vector<std::int32_t>();
-  const auto frames = lengths_of(mask);
-  std::vector<text::Sentence> sentences(frames.size());
-  for (std::size_t b = 0; b < frames.size(); ++b) {
-    std::int32_t before = blank;
-    for (Index t = 0; t < frames[b]; ++t) {
-      const std::int32_t symbol = best[t * frames.size() + b];
-      if (symbol != blank && symbol != before) sentences[b].push_back(symbol);
-      before = symbol;
-    }
-  }
-  return sentences;
-}
-
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& o) {
   check("ctc", logits, mask, {{"blank", o.blank}});

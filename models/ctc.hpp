@@ -9,12 +9,6 @@
 
 namespace attune::models {
 
-/// For each sentence the most likely symbol of every frame, repeated ones once, without blanks: the
-/// most likely path, though not always the most likely labels (section 3.2, "best path").
-/// logits (T, B, V), mask (T, B)
-std::vector<text::Sentence> ctc_greedy(const Tensor& logits, const Tensor& mask,
-                                       std::int32_t blank = 0);
-
 struct CtcSearchOptions {
   Index beam = 16;  // prefixes that the search keeps at each frame
   Index best = 1;   // how many of them it returns

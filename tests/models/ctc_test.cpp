@@ -19,28 +19,6 @@ namespace {
 using namespace attune;
 using models::CtcHypothesis;
 
-/// Logits (T, B, V) whose largest at each frame is of the given symbols, one column a sentence.
-Tensor peaked(const std::vector<std::vector<std::int32_t>>& frames, Index v) {
-  std::vector<double> logits;
-  for (const auto& row : frames) {
-    for (const std::int32_t symbol : row) {
-      for (Index i = 0; i < v; ++i) logits.push_back(i == symbol ? 1 : 0);
-    }
-  }
-  return Tensor::of(Shape{std::ssize(frames), std::ssize(frames[0]), v},
-                    std::span<const double>(logits));
-}
-
-TEST_CASE(
-    "ctc_greedy: repeated symbols count once, but for those with a blank between, and padding "
-    "not") {
-  const Tensor logits = peaked({{3, 0}, {3, 1}, {0, 1}, {3, 2}, {1, 2}, {1, 3}}, 4);
-  const auto read = models::ctc_greedy(logits, test::ragged_mask(6, {6, 4}));
-  CHECK(read == std::vector<text::Sentence>{{3, 3, 1}, {1, 2}});
-  CHECK(models::ctc_greedy(logits, ones({6, 2}, DType::f64), /*blank=*/3) ==
-        std::vector<text::Sentence>{{0, 1}, {0, 1, 2}});
-}
-
 TEST_CASE(
     "ctc_search: with a beam for all prefixes it finds all readings, and what each is worth") {
   const Tensor logits =
@@ -63,7 +41,6 @@ TEST_CASE("ctc_search: it finds labels that are more likely than those of the be
       Tensor::of<double>({2, 1, 2}, {std::log(0.6), std::log(0.4), std::log(0.6), std::log(0.4)}),
       -1);
   const Tensor mask = ones({2, 1}, DType::f64);
-  CHECK(models::ctc_greedy(logits, mask)[0].empty());
   const CtcHypothesis best = models::ctc_search(logits, mask, {.beam = 2})[0][0];
   CHECK(best.labels == text::Sentence{1});
   CHECK(std::exp(best.log_probability) == doctest::Approx(0.64).epsilon(1e-12));
@@ -74,9 +51,10 @@ TEST_CASE("ctc_search: errors name what is wrong") {
   CHECK_ERROR("ctc: best is not in 1 to beam",
               models::ctc_search(logits, mask, {.beam = 2, .best = 3}));
   CHECK_ERROR("ctc: a logit is NaN", models::ctc_search(logits * NAN, mask));
-  CHECK_ERROR("ctc: the blank, 3, is not in 0 to 2", models::ctc_greedy(logits, mask, 3));
+  CHECK_ERROR("ctc: the blank, 3, is not in 0 to 2",
+              models::ctc_search(logits, mask, {.blank = 3}));
   CHECK_ERROR("ctc: mask (T, B) is (3, 1), but T = 2 in logits",
-              models::ctc_greedy(logits, ones({3, 1}, DType::f64)));
+              models::ctc_search(logits, ones({3, 1}, DType::f64)));
 }
 
 using models::CtcPrefix;

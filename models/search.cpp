@@ -496,30 +496,16 @@ std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, co
   return losses;
 }
 
-/// The rows of a sentence's own (T, S), the mean of several heads.
-Tensor weights_of(std::span<const Tensor> steps, Index sentence, Index places) {
-  std::vector<float> all;
-  for (const Tensor& step : steps) {
-    const std::vector<float> own =
-        slice(step, 1, sentence, sentence + 1).slice(0, places).to(DType::f32).to_vector<float>();
-    all.insert(all.end(), own.begin(), own.end());
-  }
-  return Tensor::of(Shape{std::ssize(steps), places}, std::span<const float>(all));
-}
-
 }  // namespace
 
-std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, std::vector<Var> of_heads,
+std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& of_heads,
                                           const Tensor& source_mask, const Target& target,
                                           const ForcedOptions& options) {
+  const Tensor weights = of_heads.rank() == 4 ? mean(of_heads, {1}) : of_heads;
   ShapeCheck check("force_decode");
   check("next", target.next.shape(), "T B")("outputs", logits.x.shape(), "T B R");
-  std::vector<Tensor> weights;
-  for (Var& step : of_heads) {
-    const Tensor heads = std::exchange(step, {}).value();
-    weights.push_back(heads.rank() == 3 ? mean(heads, {0}) : heads);
-    check("source", source_mask.shape(), "S B")("weights", weights.back().shape(), "S B");
-  }
+  if (weights.defined())
+    check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
   const auto words = target.next.to_vector<std::int32_t>();  // (T, B)
   const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
   const std::size_t sentences = target_lengths.size();
@@ -539,16 +525,17 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, std::vecto
                 never);
   for (std::size_t b = 0; b < sentences; ++b) {
     Hypothesis& h = hypotheses[b];
-    for (std::size_t t = 0; t < h.words.size(); ++t) {
+    const auto column = static_cast<Index>(b), steps = target_lengths[b];
+    for (Index t = 0; t < steps; ++t) {
       h.word_log_probabilities.push_back(-losses[t * sentences + b]);
       h.log_probability -= losses[t * sentences + b];
     }
-    if (!weights.empty())
-      h.weights = weights_of(std::span(weights).first(h.words.size()), static_cast<Index>(b),
-                             source_lengths[b]);
     h.words.pop_back();
     h.score = h.log_probability;
     h.complete = true;
+    if (!weights.defined()) continue;
+    const Tensor own = slice(weights.slice(0, steps), 2, column, column + 1);  // (steps, S, 1)
+    h.weights = slice(own, 1, 0, source_lengths[b]).reshape({steps, -1}).to(DType::f32);
   }
   return hypotheses;
 }

@@ -175,7 +175,8 @@ struct ForcedOptions {
 
 namespace detail {
 
-std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, std::vector<Var> weights,
+/// weights (T, S, B), (T, heads, S, B) or undefined
+std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
                                           const Tensor& source_mask, const Target& target,
                                           const ForcedOptions& options);
 
@@ -188,9 +189,10 @@ template <Decoder M, Source Encoded>
 std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target,
                                      const ForcedOptions& options = {}) {
   const detail::Inference inference;
-  Unrolled<M> all = unroll(model, encoded, target.previous, options.weights);
+  const Unrolled<M> all = unroll(model, encoded, target.previous, options.weights);
   return detail::forced_hypotheses(AffineLogits{model.logits(all.words, all.outputs)},
-                                   std::move(all.weights), encoded.mask, target, options);
+                                   all.weights.empty() ? Tensor() : stack(all.weights).value(),
+                                   encoded.mask, target, options);
 }
 template <WordModel M>
 std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch,

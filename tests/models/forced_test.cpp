@@ -25,10 +25,8 @@ const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
 
 std::vector<Hypothesis> hypotheses(const models::Forced& forced,
                                    const text::Batch& batch = kBatch) {
-  std::vector<Var> weights;
-  for (Index t = 0; forced.weights.defined() && t < forced.weights.dim(0); ++t)
-    weights.push_back(forced.weights[t]);
-  return models::detail::forced_hypotheses({forced.logits}, weights, batch.source_mask,
+  return models::detail::forced_hypotheses({forced.logits}, forced.weights.value(),
+                                           batch.source_mask,
                                            {batch.previous, batch.next, batch.target_mask}, {});
 }
 
@@ -181,7 +179,7 @@ TEST_CASE("force_decode: shapes that do not fit and a target without </s> are er
   forced = random_forced(1);
   forced.weights = zeros({4, 5, 3});
   CHECK_THROWS_WITH_AS(hypotheses(forced),
-                       "force_decode: weights (S, B) is (5, 3), but S = 4 in source", Error);
+                       "force_decode: weights (T, S, B) is (4, 5, 3), but S = 4 in source", Error);
   text::Batch cut = kBatch;
   cut.target_mask = test::ragged_mask(4, {4, 1, 1});
   CHECK_THROWS_WITH_AS(hypotheses(random_forced(1), cut),

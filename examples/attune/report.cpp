@@ -182,7 +182,11 @@ void add_examples(Json& page, const Measured& m, std::size_t count) {
   for (const std::size_t i : some) sources.push_back(m.pairs.sources[i]);
   models::SearchOptions search = m.search;
   if (search.best == 1) search.best = std::min<Index>(search.beam, 3);
-  const auto written = models::translate(network_of(m.models), sources, {.how = search});
+  const auto text = [&](const models::Hypothesis& h, Index) {
+    return m.first().target().decode(h.words);
+  };
+  const auto written =
+      models::translate(network_of(m.models), sources, {.how = search, .text = text});
   if (std::ranges::any_of(m.models, &Model::attends)) page["attention"] = "";
   TableRows rows;
   for (std::size_t n = 0; n < some.size(); ++n) {

@@ -81,10 +81,12 @@ void exclude(Tensor& logits, Index row, std::span<const std::int32_t> words) {
 class Decoding {
  public:
   template <class Options>
-  Decoding(const char* operation, const Tensor& mask, const Options& o, bool within_source)
+  Decoding(const char* operation, const Tensor& mask, const Options& o, bool within_source,
+           bool keeps_weights)
       : operation_(operation),
         begin_(o.begin),
         end_(o.end),
+        keeps_weights_(keeps_weights),
         excluded_(excluded(o.writes, o.end)),
         source_lengths_(lengths_of(mask)) {
     if (o.max_length < 1) fail(operation, "max_length is less than 1");
@@ -202,7 +204,7 @@ class Decoding {
                                    check['V'] - 1));
     }
     std::vector<float> weights;  // (rows, S), empty without attention
-    if (mean_weights.defined()) {
+    if (mean_weights.defined() && keeps_weights_) {
       check("the source", {source_steps_}, "S")("weights", mean_weights.shape(), "S R");
       weights = transpose(mean_weights, 0, 1).to_vector<float>();
     }
@@ -234,6 +236,7 @@ class Decoding {
   }
 
   std::int32_t begin_, end_;
+  bool keeps_weights_;
   std::vector<std::int32_t> excluded_;
   Index source_steps_ = 0;             // S
   std::vector<Index> source_lengths_;  // of each sentence
@@ -251,7 +254,8 @@ class Beam : public Decoding {
  public:
   Beam(const Tensor& source_mask, const SearchOptions& options, std::span<const Index> numbers,
        const TextOf& text)
-      : Decoding("search", source_mask, options, options.within_source),
+      : Decoding("search", source_mask, options, options.within_source,
+                 options.weights || options.coverage_penalty != 0),
         options_(options),
         numbers_(numbers),
         text_(text),
@@ -410,7 +414,8 @@ std::int32_t draw(const T* logits, Index v, const SamplingOptions& options, Rand
 class Sampler : public Decoding {
  public:
   Sampler(const Tensor& source_mask, const SamplingOptions& options, std::span<const Index> numbers)
-      : Decoding("sample", source_mask, options, /*within_source=*/false), options_(options) {
+      : Decoding("sample", source_mask, options, /*within_source=*/false, options.weights),
+        options_(options) {
     if (!(std::isfinite(options.temperature) && options.temperature > 0))
       fail("sample", "the temperature is not finite and above 0");
     if (options.top_k < 0) fail("sample", "top_k is less than 0");

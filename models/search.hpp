@@ -62,6 +62,7 @@ struct SearchOptions {
   double length_penalty = 0;    // α
   double coverage_penalty = 0;  // β
   Index best = 1;               // how many of the K it returns
+  bool weights = true;          // whether the hypotheses have weights
   Writes writes = Writes::words;
   /// `<s>` and `</s>`. Without an end word (-1), as language models of characters may have none,
   /// every sentence is max_length words long.
@@ -80,6 +81,7 @@ struct SamplingOptions {
   double top_p = 1;
   Index max_length = 100;  // most words; one more step may then write `</s>`
   std::uint64_t seed = 1;
+  bool weights = true;  // whether the hypotheses have weights
   Writes writes = Writes::words;
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // as in search
 };
@@ -225,7 +227,7 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources,
 
 /// The translations of sentences, in their order. A sentence without words has one hypothesis,
 /// which is complete, without words, and has log-probability 0. The results are the same however
-/// sentences are batched, but for rounding. Throws as `search` and `sample` do, and on limits below
+/// sentences are batched. Throws as `search` and `sample` do, and on limits below
 /// 1.
 template <WordModel M>
 std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,

@@ -135,7 +135,9 @@ std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
     if (pair.source.empty() || pair.target.empty()) continue;
     stop_if_interrupted();
     all.back().written =
-        std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1))).front());
+        std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1)),
+                                       {.writes = o.search.writes})
+                      .front());
     const std::string place = fmt::format("{}:{}", o.file.string(), pairs.numbers[i]);
     all.back().map = map_of(models.front(), o, all.back(), place, true);
   }
@@ -239,17 +241,18 @@ int align(const UseOptions& o) {
 namespace {
 
 void print_scores(const models::AnyModel& network, std::span<const text::TextPair> lines,
-                  std::span<const text::Pair> pairs, bool json) {
+                  std::span<const text::Pair> pairs, const UseOptions& o) {
   if (pairs.empty()) return;
-  const auto scores = models::force_decode(network, text::make_batch(pairs));
+  const auto scores = models::force_decode(network, text::make_batch(pairs),
+                                           {.writes = o.search.writes, .weights = false});
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const models::Hypothesis& h = scores[i];
     const auto& [source, target] = lines[i];
-    put(for_output(json ? report::log_line({{"source", source},
-                                            {"target", target},
-                                            {"log_probability", h.log_probability},
-                                            {"tokens", h.word_log_probabilities}})
-                        : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)) +
+    put(for_output(o.json ? report::log_line({{"source", source},
+                                              {"target", target},
+                                              {"log_probability", h.log_probability},
+                                              {"tokens", h.word_log_probabilities}})
+                          : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)) +
         "\n");
   }
 }
@@ -269,7 +272,7 @@ int score(const UseOptions& o) {
   const auto& [source, target] = models.front().codecs();
   UnknownTokens unknown_source, unknown_target;
   const auto print = [&] {
-    print_scores(network, lines, pairs, o.json);
+    print_scores(network, lines, pairs, o);
     lines.clear(), pairs.clear(), width = 0;
   };
   while (const auto line = reader.next()) {

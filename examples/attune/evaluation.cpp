@@ -78,7 +78,8 @@ double mean_loss(Models models, std::span<const text::Pair> pairs) {
 }
 
 std::vector<Written> predictions(Models models, const TestPairs& pairs,
-                                 const models::SearchOptions& search) {
+                                 models::SearchOptions search) {
+  search.weights = false;
   const models::AnyModel network = network_of(models);
   const Texts texts = shared_out(pairs.size(), [&](std::size_t begin, std::size_t end) {
     Texts some;

@@ -284,6 +284,11 @@ OptionList options_of(UseOptions& o, unsigned command) {
        swap(o.columns, o.target)});
   add(predict_command, {option("file", "file of lines to read", o.file)});
   add(measures | predict_command | align_command, search_options(o));
+  Option unknown =
+      choice("unk", "<unk> may be written, and has a probability; --replace-unknown implies it",
+             o.search.writes, {"no", "yes"});
+  unknown.is_flag = true;
+  add(measures | predict_command | align_command | score_command, {unknown});
   add(report_command | predict_command,
       {only_with("a search, which --sample replaces", !o.sample,
                  option("best", "predictions for each source (n-best)", o.search.best, 1, 1000))});

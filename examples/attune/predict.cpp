@@ -111,8 +111,9 @@ class Predictor {
     }
     models::SearchOptions search = search_;
     models::SamplingOptions sampling = o_.sampling;
-    sampling.max_length = search.max_length;
-    if (o_.replace_unknown) search.writes = sampling.writes = models::Writes::unknown;
+    if (o_.replace_unknown) search.writes = models::Writes::unknown;
+    sampling.max_length = search.max_length, sampling.writes = search.writes;
+    search.weights = sampling.weights = o_.json || o_.replace_unknown || draws;
     models::TranslateOptions how{.how = search, .sentences = o_.batch, .first = first};
     if (o_.sample) how.how = sampling;
     if (search.best > 1) {

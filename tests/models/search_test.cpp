@@ -398,6 +398,17 @@ TEST_CASE("search: weights are those of the hypothesis's own words, over its own
   }
 }
 
+TEST_CASE("search, sample: hypotheses without weights where they are not asked for") {
+  const TableDecoder decoder(random_table(4, 3));
+  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}}, DType::f64);
+  const auto encoded = decoder.encode(source, mask);
+  const Hypothesis with = models::search(decoder, encoded)[0][0],
+                   without = models::search(decoder, encoded, {.weights = false})[0][0];
+  CHECK_FALSE(without.weights.defined());
+  CHECK(without.words == with.words);
+  CHECK_FALSE(models::sample(decoder, encoded, {.weights = false})[0].weights.defined());
+}
+
 TEST_CASE("search: of several heads a hypothesis has the mean of their weights") {
   const auto expected = OtherWeights([](const Var& w) { return w; }).search();
   const auto found = OtherWeights([](const Var& w) {

@@ -10,7 +10,9 @@
 
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
+#include <attune/models/any_model.hpp>
 #include <attune/models/papers.hpp>
+#include <attune/models/search.hpp>
 #include <attune/models/transformer.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
@@ -188,13 +190,15 @@ TEST_CASE("memory: what lies idle is given back before an allocation fails") {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take terabytes
 
+/// The most that the process ever had, in bytes.
+std::size_t resident() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
 TEST_CASE("memory: the child of the test of attention" * doctest::skip()) {
   const test::ThreadsScope two(2);
-  const auto resident = [] {  // the most that the process ever had, in bytes
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
-  };
   const Var q = variable(randn({4096, 1, 32})), kv = variable(randn({4096, 1, 64}, DType::f32, 2));
   std::ignore = backward(sum(attention(slice(q, 0, 0, 8), slice(kv, 0, 0, 8))));
   const std::size_t before = resident(), in_use = buffer_statistics().in_use;
@@ -205,6 +209,28 @@ TEST_CASE("memory: the child of the test of attention" * doctest::skip()) {
 
 TEST_CASE("memory: of attention, it grows with the length of sequences, not with its square") {
   const auto result = test::run_test_case("memory: the child of the test of attention");
+  CAPTURE(result.out);
+  CHECK(result.status == 0);
+  CHECK(result.out.find("1 passed") != std::string::npos);
+}
+
+TEST_CASE("memory: the child of the test of forced decoding" * doctest::skip()) {
+  nn::Parameters params(1);
+  Random random(1);
+  const text::Batch batch = random_batch(random, 1, 2000, 2000);
+  for (const std::string name : {"bahdanau", "transformer"}) {
+    models::AnyModelOptions options = models::model_options(name);
+    models::set(options, "hidden", "16");
+    const models::AnyModel model(nn::Scope(params) / name, options, {50, 50});
+    const models::AnyModel both = models::ensemble_of({model, model});
+    const std::size_t before = resident();
+    CHECK(models::force_decode(both, batch, {.weights = false}).size() == 1);
+    CHECK(resident() - before < 50'000'000);  // a weight of each word and place would take 16 MB
+  }
+}
+
+TEST_CASE("memory: forced decoding of a long pair keeps no state of its steps") {
+  const auto result = test::run_test_case("memory: the child of the test of forced decoding");
   CAPTURE(result.out);
   CHECK(result.status == 0);
   CHECK(result.out.find("1 passed") != std::string::npos);

@@ -29,8 +29,23 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Mask& mask, Weights we
         random->ahead(static_cast<std::uint64_t>(check['T'] * check['B'] * o.heads * check['S']));
   }
   if (weights == Weights::no) return {attention(q, kv, o), {}};
-  const auto [read, alpha] = reference::attention(q, kv, o);
-  return {read, permute(alpha, {2, 1, 3, 0})};
+  const auto with_weights = [&](const Var& some) -> MultiHeadResult {
+    const auto [read, alpha] = reference::attention(some, kv, o);
+    return {read, permute(alpha, {2, 1, 3, 0})};
+  };
+  constexpr Index rows = 64;
+  if (recorded(q) || recorded(kv) || o.causal || o.dropout > 0 || check['T'] <= rows)
+    return with_weights(q);
+  // Some steps at a time: the scores of all would fill the memory.
+  Tensor read = Tensor::uninitialized(q.shape(), q.dtype()),
+         alpha = Tensor::uninitialized({check['T'], o.heads, check['S'], check['B']}, q.dtype());
+  for (Index begin = 0; begin < check['T']; begin += rows) {
+    const Index end = std::min(check['T'], begin + rows);
+    const MultiHeadResult some = with_weights(slice(q, 0, begin, end));
+    Tensor own_read = read.slice(begin, end), own_alpha = alpha.slice(begin, end);
+    copy(some.y.value(), own_read), copy(some.weights.value(), own_alpha);
+  }
+  return {read, alpha};
 }
 
 /// (sin, cos) of section 3.5, of the places begin .. end - 1

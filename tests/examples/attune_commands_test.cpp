@@ -203,7 +203,8 @@ TEST_CASE("attune: an unknown word is replaced by the one that was looked at") {
                                                    "--min-count", "2", "--validate-every", "200"}));
   const Arguments translate = {"predict", "--format", "text", "--model",
                                corpus / "model/best.safetensors"};
-  CHECK(output_of(translate, {.input = "maria one\n"}) == "EINS <unk>\n");
+  CHECK(output_of(translate + Arguments{"--unk"}, {.input = "maria one\n"}) == "EINS <unk>\n");
+  CHECK(output_of(translate, {.input = "maria one\n"}).find("<unk>") == std::string::npos);
   CHECK(output_of(translate + Arguments{"--replace-unknown"}, {.input = "maria one\n\n"}) ==
         "EINS maria\n\n");
 }

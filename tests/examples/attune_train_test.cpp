@@ -166,7 +166,8 @@ TEST_CASE("attune train: subwords of both sides, kept in the checkpoint") {
     unsure.tensors.at("output.b").mutable_data<float>()[text::Vocabulary::unknown] = 100;
     save_safetensors(corpus / "unsure", unsure);
     write(corpus / "one.en", "one two\n");
-    CHECK(json_of({"align", "--model", corpus / "unsure", "--format", "json", corpus / "one.en"})
+    CHECK(json_of({"align", "--unk", "--model", corpus / "unsure", "--format", "json",
+                   corpus / "one.en"})
               .at("target")[0] == "⁇");
   }
 }

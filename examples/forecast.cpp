@@ -88,14 +88,10 @@ vector<string> fields_of(const string& line, char separator, const text::LineRea
   return fields;
 }
 
-/// Lines end in LF, CR LF or CR; the header's first comma, semicolon or TAB separates fields. Throws
+/// The header's first comma, semicolon or TAB separates fields. Throws
 /// an Error "FILE:LINE: what was expected".
 Table read_table(const string& path) {
-  string text = read_file(path);
-  for (std::size_t i = 0; i < text.size(); ++i)
-    if (text[i] == '\r' && text[i + 1] != '\n') text[i] = '\n';
-  std::istringstream stream(text);
-  text::LineReader lines(stream, path);
+  text::LineReader lines{std::filesystem::path(path)};
   const auto refuse = [&](const string& expected, const string& field) {
     lines.fail(expected + " was expected, not " + in_quotes(field));
   };

@@ -51,7 +51,7 @@ void check_tokens(const Model& model, const TestPairs& pairs, const UseOptions& 
       if (!model.of_sentences() && model.target().vocabulary.id(token) == text::Vocabulary::unknown)
         fail(
             fmt::format("{}:{}", (o.target.empty() ? o.file : o.target).string(), pairs.numbers[i]),
-            "the model cannot write " + in_quotes(token));
+            "the model cannot write " + in_quotes(text::visible(token)));
     }
   }
   source.warn(pairs.name, "source"), target.warn(pairs.name, "target");

@@ -131,6 +131,20 @@ std::string composed(std::string_view text) {
   return normalized(icu::Normalizer2::getNFCInstance, text);
 }
 
+std::string visible(std::string_view text) {
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t begin = at;
+    const UChar32 point = next(text, at);
+    const auto kinds = point < 0 ? 0 : U_GET_GC_MASK(point);
+    const bool unseen = point != ' ' && (kinds & (U_GC_Z_MASK | U_GC_C_MASK)) != 0,
+               alone = begin == 0 && (kinds & U_GC_M_MASK) != 0;
+    shown += unseen || alone ? fmt::format("\\u{:04x}", point)
+                             : std::string(text.substr(begin, at - begin));
+  }
+  return shown;
+}
+
 Tokenizer decomposed_characters() {
   return Tokenizer(Characters{}).with(std::make_shared<const Decomposition>());
 }

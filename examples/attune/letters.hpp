@@ -21,6 +21,10 @@ std::string folded_case(std::string_view text);
 std::string decomposed(std::string_view text);
 std::string composed(std::string_view text);
 
+/// With escapes such as \u200b for code points that are not seen: separators but the blank, format
+/// and control characters, and a mark at the beginning.
+std::string visible(std::string_view text);
+
 /// Code points after canonical decomposition: accents and the letters of Hangul syllables. Lines
 /// come back composed.
 Tokenizer decomposed_characters();

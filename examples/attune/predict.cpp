@@ -19,6 +19,7 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
+#include "letters.hpp"
 #include "log.hpp"
 #include "output.hpp"
 #include "processes.hpp"
@@ -214,7 +215,7 @@ class Predictor {
       if (first_.source().vocabulary.id(token) == text::Vocabulary::unknown &&
           warned_.insert(token).second)
         text += fmt::format("warning: {} was never seen in training and is read as <unk>\n",
-                            in_quotes(token));
+                            in_quotes(text::visible(token)));
     return text;
   }
 

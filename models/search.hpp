@@ -116,11 +116,11 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded, const Ho
   const auto step = [&](const Tensor& last, const Tensor* rows) {
     if (rows) state = model.select(state, *rows);
     const auto words = model.read(last);
-    auto step = model.step(words[0], state);
+    auto next_step = model.step(words[0], state);
     std::vector<typename M::Output> outputs;
-    outputs.push_back(std::move(step.output));
-    state = std::move(step.state);
-    return NextScores{Var(model.logits(words, outputs)).value()[0], Var(step.weights).value()};
+    outputs.push_back(std::move(next_step.output));
+    state = std::move(next_step.state);
+    return NextScores{Var(model.logits(words, outputs)).value()[0], Var(next_step.weights).value()};
   };
   return decode(encoded.mask, how, numbers, step, text, [&](const Tensor& sentences) {
     state = model.select(model.start(encoded), sentences);

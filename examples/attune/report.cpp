@@ -156,12 +156,13 @@ void add_curves(Json& page, const Measured& m) {
     page["curves"] = {{"quality", report::svg(quality)}, {"loss", report::svg(loss)}};
 }
 
-/// The numbers of some pairs, evenly from the shortest source to the longest: up to half of them
-/// mistakes, which come first.
+/// The numbers of some pairs, evenly from the shortest source to the longest, of at most 500 tokens:
+/// nobody can read a larger picture. Up to half of them are mistakes, which come first.
 std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
   std::vector<std::size_t> of_kind[2], some;  // those that are wrong, and those that are right
   for (std::size_t i = 0; i < m.pairs.sources.size(); ++i)
-    if (!m.pairs.sources[i].empty()) of_kind[m.result.written[i].right].push_back(i);
+    if (const std::size_t size = m.pairs.sources[i].size(); size > 0 && size <= 500)
+      of_kind[m.result.written[i].right].push_back(i);
   const std::size_t right = std::min(count, of_kind[true].size()),
                     wrong = std::min(of_kind[false].size(), std::max(count / 2, count - right));
   for (const bool is_right : {false, true}) {

@@ -135,7 +135,7 @@ TEST_CASE("speech: an empty transcript is one whose tokens are all insertions") 
   const Arguments evaluate = {"evaluate", directory / "l.tsv", "--join", "1", "--model", t.model};
   const auto rows = lines_of(output_of(evaluate));
   REQUIRE(rows.size() == 5);
-  CHECK(rows[1] == "     0        0              0          0           1        inf %");
+  CHECK(rows[1] == "     0        0              0          0           1     100.00 %");
   CHECK(rows[2] == "     1        1              0          0           0       0.00 %");
   CHECK(rows[3].starts_with("     2        2 "));
   // It may be trained on, alone too; tokens may be more than CTC has annotations for.

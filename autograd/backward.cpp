@@ -363,7 +363,7 @@ void Gradients::scale(double factor) {
 
 const Tensor* Gradients::find(const Var& variable) const {
   if (!variable.node()) return nullptr;
-  const auto [at, end] = std::ranges::equal_range(ids_, variable.node()->id);
+  const auto [at, end] = std::equal_range(ids_.begin(), ids_.end(), variable.node()->id);
   return at == end ? nullptr : &tensors_[at - ids_.begin()];
 }
 

@@ -158,7 +158,7 @@ inline std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-/// Columns of the terminal; 0 where there is none, or it does not say.
+/// Width of the terminal in columns; 0 if standard output is not one, or its width is unknown.
 inline int terminal_columns() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

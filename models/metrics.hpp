@@ -188,7 +188,7 @@ struct Edits {
 /// are not negative; the memory is that of a table of both lengths, here and in side_by_side.
 Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected);
 
-/// Aligned tokens; one of them is `no_token` in an insertion or deletion.
+/// A pair of aligned tokens. In an insertion or a deletion, the missing one is `no_token`.
 struct TokenPair {
   static constexpr std::int32_t no_token = -1;
   std::int32_t written = no_token, expected = no_token;

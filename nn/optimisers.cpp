@@ -33,7 +33,7 @@ double ratio(std::int64_t a, std::int64_t b) {
 }
 
 /// "the gradient of 'W' (2, 3), element (0, 1) is inf" for the first gradient g where of(g) is not
-/// finite; empty where there is none.
+/// finite; empty if all are finite.
 template <class Of>
 std::string first_non_finite(const char* what, const Parameters& parameters,
                              const Gradients& gradients, Of of) {

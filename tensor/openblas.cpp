@@ -22,7 +22,8 @@ struct OpenBlas {
   Gemm<float>* sgemm = nullptr;
   Gemm<double>* dgemm = nullptr;
   void (*set_num_threads)(int) = nullptr;
-  std::string kernels, error;  // one of them is empty
+  std::string kernels;  // the name of its CPU-specific kernels; empty after an error
+  std::string error;    // why it cannot be used; empty if it can
 };
 
 OpenBlas load() {

@@ -76,7 +76,7 @@ TEST_CASE("clip_by_global_norm: gradients whose squares overflow have a norm") {
   CHECK(difference(f64.gradients[f64.b], reals({1}, {-4})) < 1e-14);
 }
 
-/// Runs code that stands in autograd/backward.hpp in these words.
+/// Runs the code, and checks that autograd/backward.hpp contains it word for word.
 #define DOCUMENTED(...)                                               \
   __VA_ARGS__;                                                        \
   std::ifstream header(ATTUNE_SOURCE "/autograd/backward.hpp");       \

@@ -539,16 +539,14 @@ void TrainingPairs::Unknown::report(const char* side, const std::string& vocabul
 }
 
 TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
-    : options_(o),  // temporary files are in the directory of the run, or where it will be made
-      pairs_(nearest_existing(o.out)),
-      links_(nearest_existing(o.out)) {
+    : options_(o) {
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
-  if (pairs_.size() == 0) fail(o.train.string(), "there is no pair to train on");
+  if (size() == 0) fail(o.train.string(), "there is no pair to train on");
   source_.report("source", o.source_vocabulary);
   target_.report("target", o.joint ? o.source_vocabulary : o.target_vocabulary);
   const double mean =
-      static_cast<double>(source_.all + target_.all) / (2 * static_cast<double>(pairs_.size()));
+      static_cast<double>(source_.all + target_.all) / (2 * static_cast<double>(size()));
   const double usual = std::max(256.0, 4 * mean);  // tokens of a side
   for (const auto& [length, place] : longest_)
     if (static_cast<double>(length) > 2 * usual)
@@ -583,7 +581,8 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
 }
 
 void TrainingPairs::add(const text::Pair& pair) {
-  pairs_.add(pair);
+  sources_.add(pair.source), targets_.add(pair.target);
+  lengths_.push_back(lengths_of(pair));
   longest_target_ = std::max(longest_target_, std::ssize(pair.target));
   for (const auto& [count, side] : {std::pair{&source_, &pair.source}, {&target_, &pair.target}}) {
     count->all += std::ssize(*side);
@@ -597,13 +596,13 @@ void TrainingPairs::add(const text::Alignment& links) {
   fingerprint_.add(links);
 }
 
-std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {
+std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) const {
   std::vector<std::vector<std::uint32_t>> all = text::epoch_batches(
-      pairs_.lengths(),
+      lengths_,
       {.sentences = options_.batch, .tokens = options_.batch_tokens, .pool = options_.pool},
       options_.seed, epoch);
   const auto length = [&](std::uint32_t i) {
-    return std::size_t{std::max(pairs_.lengths()[i].source, pairs_.lengths()[i].target)};
+    return std::size_t{std::max(lengths_[i].source, lengths_[i].target)};
   };
   for (std::size_t i = 0; i < all.size();) {  // one long pair must not make all others long
     const std::size_t size = all[i].size(), half = size / 2;
@@ -619,14 +618,16 @@ std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) {
   return all;
 }
 
-text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) {
+text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) const {
   std::vector<text::Pair> pairs;
-  for (const std::uint32_t i : chosen) pairs.push_back(pairs_[i]);
+  for (const std::uint32_t i : chosen)
+    pairs.push_back(
+        {{sources_[i].begin(), sources_[i].end()}, {targets_[i].begin(), targets_[i].end()}});
   return text::make_batch(pairs);
 }
 
 models::Guide TrainingPairs::guide(std::span<const std::uint32_t> chosen,
-                                   const text::Batch& batch) {
+                                   const text::Batch& batch) const {
   if (options_.alignments.empty()) return {};
   std::vector<text::Alignment> some;
   for (const std::uint32_t i : chosen) some.emplace_back(links_[i].begin(), links_[i].end());

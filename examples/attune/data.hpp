@@ -15,7 +15,6 @@
 
 #include "model.hpp"
 #include "options.hpp"
-#include "pair_store.hpp"
 #include "run.hpp"
 
 namespace attune::pairs {
@@ -105,26 +104,44 @@ PairFiles files_for(const Model& model, const UseOptions& options);
 void require_outputs(const UseOptions& options, const std::vector<std::filesystem::path>& models,
                      std::initializer_list<std::filesystem::path> outputs);
 
-/// The pairs to train on, and the links between their tokens where attention is guided. Both may be
-/// larger than memory.
+/// Lists of values, one after another in memory: 4 bytes for a token, not an allocation for a list.
+template <class T>
+class Lists {
+ public:
+  void add(std::span<const T> list) {
+    values_.insert(values_.end(), list.begin(), list.end());
+    ends_.push_back(values_.size());
+  }
+  std::size_t size() const { return ends_.size(); }
+  std::span<const T> operator[](std::size_t i) const {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return std::span(values_).subspan(begin, ends_[i] - begin);
+  }
+
+ private:
+  std::vector<T> values_;
+  std::vector<std::size_t> ends_;
+};
+
+/// The pairs to train on, and the links between their tokens where attention is guided.
 class TrainingPairs {
  public:
   /// Reads the files; says what was excluded. Throws an Error "FILE:LINE: ..." for links that are
   /// missing, too many, or between words which are not there, and one when no token is known.
   TrainingPairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
 
-  std::size_t size() const { return pairs_.size(); }
+  std::size_t size() const { return lengths_.size(); }
   /// Tokens of the longest target.
   Index longest_target() const { return longest_target_; }
   /// Of pairs and links.
   const Fingerprint& fingerprint() const { return fingerprint_; }
 
   /// Those of text::epoch_batches, in halves where padding makes one large.
-  std::vector<std::vector<std::uint32_t>> batches(Index epoch);
-  text::Batch batch(std::span<const std::uint32_t> chosen);
+  std::vector<std::vector<std::uint32_t>> batches(Index epoch) const;
+  text::Batch batch(std::span<const std::uint32_t> chosen) const;
   /// Of a pair, with </s>.
-  double target_tokens(std::uint32_t pair) { return pairs_.lengths()[pair].target + 1.0; }
-  models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch);
+  double target_tokens(std::uint32_t pair) const { return lengths_[pair].target + 1.0; }
+  models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch) const;
 
  private:
   /// Tokens of a side.
@@ -139,8 +156,9 @@ class TrainingPairs {
   void add(const text::Alignment& links);
 
   const TrainOptions& options_;
-  text::PairStore pairs_;
-  text::DiskLists<text::Link> links_;
+  Lists<std::int32_t> sources_, targets_;
+  std::vector<text::PairLengths> lengths_;
+  Lists<text::Link> links_;
   Index longest_target_ = 0;
   static constexpr std::size_t named = 5;
   std::multimap<std::size_t, std::string, std::greater<>> longest_;  // of all pairs, with places

@@ -1,21 +1,17 @@
-// Parallel texts: lines of two files or of a TSV, as text, as numbers, and as numbers on the disk.
+// Parallel texts: lines of two files or of a TSV, as text, and as numbers.
 #include <algorithm>
 #include <vector>
 
+#include <attune/models/text/batches.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>
 
-#include "attune/pair_store.hpp"
 #include "fuzz.hpp"
 
 namespace {
 
 using namespace attune;
 using fuzz::expect;
-
-bool same(const text::Pair& a, const text::Pair& b) {
-  return a.source == b.source && a.target == b.target;
-}
 
 void check_lines(const std::string& path, std::string_view input) {
   const auto lines = fuzz::accepted([&] { return text::read_lines(text::LineReader(path)); });
@@ -68,11 +64,6 @@ void check_pairs(const auto& open, fuzz::Choices& choices) {
   std::vector<text::Pair> numbers;
   for (const text::TextPair& pair : corpus->pairs)
     numbers.push_back({source.encode(pair.source), target.encode(pair.target)});
-  text::PairStore store("/dev/shm");
-  for (const text::Pair& pair : numbers) store.add(pair);
-  expect(store.size() == numbers.size(), "PairStore: another number of pairs");
-  for (std::size_t i = 0; i < store.size(); ++i)
-    expect(same(store[i], numbers[i]), "PairStore: another pair");
   check_batches(numbers, {.sentences = choices.between(0, 5),
                           .tokens = choices.between(0, 40),
                           .pool = choices.between(0, 9)});

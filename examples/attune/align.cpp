@@ -248,10 +248,10 @@ void print_scores(const models::AnyModel& network, std::span<const text::TextPai
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const models::Hypothesis& h = scores[i];
     const auto& [source, target] = lines[i];
-    put(for_output(o.json ? report::log_line({{"source", source},
-                                              {"target", target},
-                                              {"log_probability", h.log_probability},
-                                              {"tokens", h.word_log_probabilities}})
+    put(for_output(o.json ? report::json_line({{"source", source},
+                                               {"target", target},
+                                               {"log_probability", h.log_probability},
+                                               {"tokens", h.word_log_probabilities}})
                           : fmt::format("{}\t{}\t{:.4f}", source, target, h.log_probability)) +
         "\n");
   }

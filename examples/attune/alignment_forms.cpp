@@ -2,35 +2,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <attune/tensor/check.hpp>
 
-#include "log.hpp"
-
 namespace attune::report {
 namespace {
-
-void check(const Heatmap& map, const char* operation) {
-  const std::size_t rows = map.rows.size(), columns = map.columns.size();
-  if (map.weights.size() != rows * columns) {
-    fail(operation, fmt::format("weights has {} values, but {} target words x {} source words need "
-                                "{}",
-                                map.weights.size(), rows, columns, rows * columns));
-  }
-  for (std::size_t i = 0; i < map.weights.size(); ++i) {
-    const double w = map.weights[i];
-    if (std::isfinite(static_cast<float>(w)) && w >= 0) continue;
-    fail(operation,
-         fmt::format("weight (target {}, source {}) is {}, but a finite f32 >= 0 is needed",
-                     i / columns, i % columns, w));
-  }
-}
 
 /// The weights of a target word.
 std::vector<float> row_of(const Heatmap& map, std::size_t target) {
@@ -53,7 +34,6 @@ void append_little_endian(std::string& out, Unsigned bits) {
 }  // namespace
 
 text::Alignment argmax_links(const Heatmap& map) {
-  check(map, "argmax_links");
   text::Alignment links;
   const auto columns = static_cast<std::ptrdiff_t>(map.columns.size());
   auto row = map.weights.begin();
@@ -73,7 +53,6 @@ std::string pharaoh(const text::Alignment& links) {
 }
 
 std::string tsv(const Heatmap& map) {
-  check(map, "tsv");
   std::string table;
   for (const std::string& word : map.columns) table.append("\t").append(cell(word));
   table += "\n";
@@ -86,21 +65,16 @@ std::string tsv(const Heatmap& map) {
 }
 
 std::string json(const Heatmap& map) {
-  check(map, "json");
-  const auto array = [](const std::vector<std::string>& words) {
-    std::vector<std::string> quoted;
-    for (const std::string& word : words) quoted.push_back(Json(word).text);
-    return fmt::format("[{}]", fmt::join(quoted, ","));
-  };
-  std::vector<std::string> rows;
-  for (std::size_t i = 0; i < map.rows.size(); ++i)
-    rows.push_back(fmt::format("[{}]", fmt::join(row_of(map, i), ",")));
-  return fmt::format(R"({{"source":{},"target":{},"weights":[{}]}})", array(map.columns),
-                     array(map.rows), fmt::join(rows, ","));
+  using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
+                                         std::int64_t, std::uint64_t, float>;
+  FloatJson object{{"source", map.columns}, {"target", map.rows}};
+  object["weights"] = FloatJson::array();
+  for (std::size_t i = 0; i < map.rows.size(); ++i) object["weights"].push_back(row_of(map, i));
+  return printable(
+      object.dump(-1, ' ', /*ensure_ascii=*/false, FloatJson::error_handler_t::replace));
 }
 
 std::string npy(const Heatmap& map) {
-  check(map, "npy");
   constexpr std::string_view magic("\x93NUMPY\x01\x00", 8);  // format 1.0
   std::string header =
       fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}",

@@ -11,8 +11,7 @@ namespace attune::report {
 // All of these take weights (target, source), as in `Heatmap`: a row for each word written, a
 // column for each word read. `</s>` is a word like any other: leave its row and column out where
 // they are not wanted. Weights are written as f32, what models compute in: text has the shortest
-// form that reads back as the same f32. They throw an Error when the weights are not one finite
-// f32 >= 0 per cell.
+// form that reads back as the same f32; JSON has null for NaN and infinities.
 
 /// Each target word is linked to the source word with the largest weight in its row (Luong et al.,
 /// 2015, section 5.4), the first one among equals. A row with nothing but zeros gives no link.

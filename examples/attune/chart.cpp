@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +18,6 @@ namespace {
 constexpr double kWidth = 560, kPlotHeight = 230;
 constexpr double kMargin = 8;  // all around, for when the drawing stands alone
 constexpr double kLabel = 24;  // of the plot's width, for half of the label at each end
-constexpr std::size_t kMostPoints = 1000;
 
 /// The range of the data, which ticks may widen.
 struct Axis {
@@ -79,29 +77,6 @@ void add_log_ticks(Axis& axis) {
 /// Far from where arithmetic on the range of an axis would overflow or come out as zero.
 bool drawable(double x, double y, bool log_y) {
   return std::abs(x) < 1e200 && std::abs(y) < 1e200 && (!log_y || y > 1e-200);
-}
-
-/// The points of a series between its gaps, as numbers. A long one is gone through in equal
-/// stretches, of which the first, the lowest, the highest and the last point are kept (Jugel et al.,
-/// 2014, M4). A gap shorter than a stretch is less than a pixel, and is not kept.
-std::vector<std::vector<std::size_t>> runs(const Series& series, bool log_y) {
-  const std::size_t size = series.x.size();
-  const std::size_t stretch = size <= kMostPoints ? 1 : 1 + size / (kMostPoints / 4);
-  std::vector<std::vector<std::size_t>> out;
-  bool gap = true;
-  for (std::size_t begin = 0; begin < size; begin += stretch) {
-    std::vector<std::size_t> points;
-    for (std::size_t i = begin; i < std::min(begin + stretch, size); ++i)
-      if (drawable(series.x[i], series.y[i], log_y)) points.push_back(i);
-    const bool after_gap = std::exchange(gap, points.empty());
-    if (gap) continue;
-    if (after_gap) out.emplace_back();
-    const auto [low, high] =
-        std::ranges::minmax_element(points, {}, [&](std::size_t i) { return series.y[i]; });
-    for (const std::size_t i : std::set{points.front(), *low, *high, points.back()})
-      out.back().push_back(i);
-  }
-  return out;
 }
 
 // In light and in dark, colours that can be told apart, and from the ground, under every common
@@ -168,23 +143,26 @@ std::string legend(const std::vector<Series>& all, double& y) {
 /// lone one, which has no line.
 std::string line(const Series& series, std::size_t index, bool log_y, const auto& px,
                  const auto& py) {
-  constexpr std::size_t few = 40, dense = 300;  // points; a dense line would be a solid band
+  constexpr std::size_t few = 40;
   std::string path, dots;
-  for (const auto& run : runs(series, log_y)) {
-    for (const std::size_t i : run) {
-      const double x = series.x[i], y = series.y[i];
-      path += fmt::format("{}{:.1f} {:.1f}", i == run.front() ? 'M' : 'L', px(x), py(y));
-      if (run.size() > 1 && series.x.size() > few) continue;
-      dots += fmt::format(
-          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"currentColor\">"
-          "<title>{}{}({:.6g}, {:.4g})</title></circle>\n",
-          px(x), py(y), escape(series.name), series.name.empty() ? "" : ": ", x, y);
-    }
+  bool after_gap = true;
+  for (std::size_t i = 0; i < series.x.size(); ++i) {
+    const double x = series.x[i], y = series.y[i];
+    const bool begins = std::exchange(after_gap, !drawable(x, y, log_y));
+    if (after_gap) continue;
+    path += fmt::format("{}{:.1f} {:.1f}", begins ? 'M' : 'L', px(x), py(y));
+    const bool ends =
+        i + 1 == series.x.size() || !drawable(series.x[i + 1], series.y[i + 1], log_y);
+    if (series.x.size() > few && !(begins && ends)) continue;
+    dots += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"currentColor\">"
+        "<title>{}{}({:.6g}, {:.4g})</title></circle>\n",
+        px(x), py(y), escape(series.name), series.name.empty() ? "" : ": ", x, y);
   }
   return fmt::format(
-      "<g {}>\n<path d=\"{}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"{}\" "
+      "<g {}>\n<path d=\"{}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\" "
       "stroke-linejoin=\"round\" stroke-linecap=\"round\"/>\n{}</g>\n",
-      style_of(index), path, series.x.size() > dense ? 1 : 2, dots);
+      style_of(index), path, dots);
 }
 
 }  // namespace
@@ -193,9 +171,6 @@ std::string svg(const Chart& chart) {
   Axis x, y{.log = chart.log_y};
   std::string names;
   for (const auto& [name, xs, ys] : chart.series) {
-    if (xs.size() != ys.size())
-      fail("chart", fmt::format("series \"{}\" has {} x values, but {} y values", name, xs.size(),
-                                ys.size()));
     for (std::size_t i = 0; i < xs.size(); ++i)
       if (drawable(xs[i], ys[i], chart.log_y)) x.add(xs[i]), y.add(ys[i]);
     if (!name.empty()) names += (names.empty() ? ": " : ", ") + name;

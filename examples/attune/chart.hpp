@@ -21,11 +21,8 @@ struct Chart {
   bool log_y = false;
 };
 
-/// The line chart as an `<svg>` element that stands alone or inside a page. A long series is
-/// thinned to at most 1000 points, which keep its ends and every peak. Colours can be told apart
+/// The line chart as an `<svg>` element that stands alone or inside a page. Colours can be told apart
 /// with any kind of colour vision, and follow the reader's light or dark setting.
-///
-/// Throws Error when a series has not as many x values as y values.
 std::string svg(const Chart& chart);
 
 /// One field of a log against the step, where lines have both: a learning curve.

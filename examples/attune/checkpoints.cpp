@@ -42,19 +42,18 @@ void export_side(const text::Codec& codec, const std::string& prefix,
 }
 
 void print_json(const Model& model) {
-  report::LogFields metadata, parameters;
+  report::Json metadata, parameters;
   for (const auto& [name, value] : model.metadata())
-    if (std::ranges::find(codec_entries, name) == std::end(codec_entries))
-      metadata.emplace_back(name, value);
+    if (std::ranges::find(codec_entries, name) == std::end(codec_entries)) metadata[name] = value;
   for (const auto& [name, w] : model.parameters()) {
     std::vector<Index> sizes;
     for (int i = 0; i < w.shape().rank(); ++i) sizes.push_back(w.shape()[i]);
-    parameters.emplace_back(name, sizes);
+    parameters[name] = sizes;
   }
-  say("{}\n", report::log_line({{"metadata", metadata},
-                                {"source_vocabulary", model.source().vocabulary.size()},
-                                {"target_vocabulary", model.target().vocabulary.size()},
-                                {"parameters", parameters}}));
+  say("{}\n", report::json_line({{"metadata", metadata},
+                                 {"source_vocabulary", model.source().vocabulary.size()},
+                                 {"target_vocabulary", model.target().vocabulary.size()},
+                                 {"parameters", parameters}}));
 }
 
 void print(const Model& model) {

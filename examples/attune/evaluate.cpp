@@ -19,7 +19,7 @@
 namespace attune::pairs {
 namespace {
 
-using report::log_line;
+using report::json_line, report::Json;
 
 /// BLEU TAB chrF TAB prediction, a line for each pair.
 std::string scores_of(std::span<const std::string> lines, const Measured& m) {
@@ -54,7 +54,7 @@ void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
   print_rows(rows, 4);
 }
 
-report::LogFields json_of(const Counts& c) {
+Json json_of(const Counts& c) {
   return {{"pairs", c.examples},
           {"right", c.right},
           {"tokens", c.edits.expected},
@@ -86,25 +86,24 @@ void print_result(const Measured& m) {
 
 void print_json(const Measured& m) {
   const Counts all = m.result.total();
-  std::vector<report::LogFields> confusions;
-  report::LogFields by_length;
+  Json confusions = Json::array(), by_length = Json::object();
   for (const auto& [length, some] : m.result.counts)
-    by_length.emplace_back(std::to_string(length), json_of(some));
+    by_length[std::to_string(length)] = json_of(some);
   for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100))
     confusions.push_back({{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
-  say("{}\n", log_line({{"data", m.pairs.name},
-                        {"models", std::ssize(m.models)},
-                        {"pairs", std::ssize(m.pairs.lines)},
-                        {"exact_match", all.share_right()},
-                        {"word_error", 1 - all.share_right()},
-                        {"token_error", all.edits.rate()},
-                        {"bleu", m.result.bleu},
-                        {"chrf", m.result.chrf},
-                        {"perplexity", m.result.perplexity()},
-                        {"seconds", m.seconds},
-                        {"all", json_of(all)},
-                        {"by_length", by_length},
-                        {"confusions", confusions}}));
+  say("{}\n", json_line({{"data", m.pairs.name},
+                         {"models", std::ssize(m.models)},
+                         {"pairs", std::ssize(m.pairs.lines)},
+                         {"exact_match", all.share_right()},
+                         {"word_error", 1 - all.share_right()},
+                         {"token_error", all.edits.rate()},
+                         {"bleu", m.result.bleu},
+                         {"chrf", m.result.chrf},
+                         {"perplexity", m.result.perplexity()},
+                         {"seconds", m.seconds},
+                         {"all", json_of(all)},
+                         {"by_length", by_length},
+                         {"confusions", confusions}}));
 }
 
 }  // namespace
@@ -183,17 +182,16 @@ void print_table(const std::vector<Row>& models) {
 }
 
 void print_row_json(const Row& row) {
-  report::LogFields by_length;
+  Json by_length = Json::object();
   for (const auto& bucket : row.by_length)
-    by_length.emplace_back(range_of(bucket),
-                           bucket.sentences > 0 ? bucket.score.bleu : std::nan(""));
-  say("{}\n", log_line({{"model", row.name},
-                        {"parameters", row.parameters},
-                        {"exact_match", row.result.exact_match()},
-                        {"token_error", row.result.token_error()},
-                        {"perplexity", row.result.perplexity()},
-                        {"bleu", row.result.bleu},
-                        {"by_length", by_length}}));
+    by_length[range_of(bucket)] = bucket.sentences > 0 ? bucket.score.bleu : std::nan("");
+  say("{}\n", json_line({{"model", row.name},
+                         {"parameters", row.parameters},
+                         {"exact_match", row.result.exact_match()},
+                         {"token_error", row.result.token_error()},
+                         {"perplexity", row.result.perplexity()},
+                         {"bleu", row.result.bleu},
+                         {"by_length", by_length}}));
 }
 
 }  // namespace

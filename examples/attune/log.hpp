@@ -1,39 +1,22 @@
 // Logs of training, in JSON lines.
 #pragma once
 
-#include <concepts>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace attune::report {
 
-struct Json;
-using LogFields = std::vector<std::pair<std::string, Json>>;
+/// Fields in their order. Numbers are written in the shortest form that reads back as the same
+/// number; NaN and infinities, which JSON does not have, as null.
+using Json = nlohmann::ordered_json;
 
-/// The fields as a JSON object, in their order, without the end of the line.
-std::string log_line(const LogFields& fields);
-
-/// A value as JSON. Numbers are written in the shortest form that reads back as the same number; NaN
-/// and infinities, which JSON does not have, as null.
-struct Json {
-  std::string text;
-
-  Json(double value);
-  Json(std::integral auto value) : text(std::to_string(value)) {}
-  Json(const char* value) : Json(std::string(value)) {}
-  Json(const std::string& value);
-  Json(const LogFields& object) : text(log_line(object)) {}
-  template <class T>
-  Json(const std::vector<T>& list) : text("[") {
-    for (const Json one : list) text += (text.size() > 1 ? ", " : "") + one.text;
-    text += "]";
-  }
-};
+/// On one line, without its end. Bytes that are not UTF-8 become U+FFFD.
+std::string json_line(const Json& value);
 
 /// A log in JSON lines: one object per line, on disk as soon as `write` returns, so that a program
 /// that is killed leaves at most its last line cut short. Errors of the file system are Error with
@@ -43,7 +26,7 @@ class LogWriter {
   /// Starts an empty file, or appends to one whose last line is whole.
   explicit LogWriter(const std::string& path, bool append);
 
-  void write(const LogFields& fields);
+  void write(const Json& fields);
 
  private:
   std::string path_;

@@ -179,7 +179,7 @@ class Predictor {
 
   std::string json(const std::string& source, const Texts& tokens,
                    const models::Translation& written) const {
-    std::vector<report::LogFields> best;
+    report::Json best = report::Json::array();
     for (const models::Hypothesis& h : written) {
       if (tokens.empty()) break;
       best.push_back({{"target", target_of(h, tokens)},
@@ -188,18 +188,16 @@ class Predictor {
                       {"score", score_of(h)},
                       {"complete", h.complete}});
     }
-    report::LogFields fields = {{"source", source}, {"best", best}};
+    report::Json fields = {{"source", source}, {"best", best}};
     const report::Heatmap map =
         heatmap(tokens, tokens_of(first_, written.front()), written.front());
     if (!map.rows.empty()) {
-      std::vector<std::vector<double>> attention;
+      fields["rows"] = map.rows, fields["columns"] = map.columns;
       const auto columns = std::ssize(map.columns);
       for (auto row = map.weights.begin(); row != map.weights.end(); row += columns)
-        attention.emplace_back(row, row + columns);
-      fields.insert(fields.end(),
-                    {{"rows", map.rows}, {"columns", map.columns}, {"attention", attention}});
+        fields["attention"].push_back(std::vector(row, row + columns));
     }
-    return report::log_line(fields) + "\n";
+    return report::json_line(fields) + "\n";
   }
 
   std::string drawing(const Texts& tokens, const models::Hypothesis& h) const {

@@ -29,7 +29,7 @@ constexpr Index most_skipped = 10;  // updates in a row
 
 /// In MiB: the resident memory of the process; what tensors hold now, the most that they held, and
 /// what is kept for the next ones.
-report::LogFields memory_fields() {
+report::Json memory_fields() {
   std::int64_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
   const BufferStatistics tensors = buffer_statistics();
@@ -140,7 +140,7 @@ bool Run::goes_on(Index total) {
              : "";
   if (!end_.empty() && step_ > 0 && !validated_) pending_ = true;
   if (!is_due() && unsaved_ && line_.empty() && step_ > 0 && step_ % log_every == 0)
-    write_log({}, false);
+    write_log(report::Json::object(), false);
   if (!end_.empty() && !pending_) return false;
   if (!stop_) return true;
   end_.clear();
@@ -240,28 +240,25 @@ void Run::save_best(std::string result) {
 /// The best weights are saved before: a run that is killed in between makes the same ones once
 /// more. The line of the log comes after: the checkpoint has it, too, so that it can be written
 /// later.
-void Run::save(report::LogFields measures, std::string status) {
+void Run::save(const report::Json& measures, std::string status) {
   status_ = std::move(status);
   validated_ = true, pending_ = false;
   write_log(measures, true);
   show(true);
 }
 
-void Run::write_log(const report::LogFields& measures, bool saves) {
+void Run::write_log(const report::Json& measures, bool saves) {
   shown_loss_ = mean_loss();
-  report::LogFields fields{{"step", step_}};
-  if (data_.epoch) fields.emplace_back("epoch", data_.epoch());
-  const auto append = [&](const report::LogFields& more) {
-    fields.insert(fields.end(), more.begin(), more.end());
-  };
-  append({{"loss", shown_loss_},
-          {"rate", rate_},
-          {"tokens_per_s", std::round(per_second_)},
-          {"seconds", std::round(10 * seconds()) / 10},
-          {"skipped", watch_.skipped()}});
-  append(memory_fields());
-  append(measures);
-  line_ = report::log_line(fields);
+  report::Json fields{{"step", step_}};
+  if (data_.epoch) fields["epoch"] = data_.epoch();
+  fields.update({{"loss", shown_loss_},
+                 {"rate", rate_},
+                 {"tokens_per_s", std::round(per_second_)},
+                 {"seconds", std::round(10 * seconds()) / 10},
+                 {"skipped", watch_.skipped()}});
+  fields.update(memory_fields());
+  fields.update(measures);
+  line_ = report::json_line(fields);
   loss_sum_ = loss_weights_ = tokens_ = 0;
   if (saves) save_last();
   if (log_) log_->write(fields);

@@ -116,7 +116,7 @@ class Run {
   void save_best(std::string result);
   /// Ends a validation: last.safetensors, then a line of the log, then one of progress, which shows
   /// `status` from then on.
-  void save(report::LogFields measures, std::string status);
+  void save(const report::Json& measures, std::string status);
 
   /// Prints how the run ended. The exit status: 0, or 128 + the number of the signal.
   int finish();
@@ -130,7 +130,7 @@ class Run {
   void with_average(const std::function<void()>& validation);
   void synchronize();
   void check_equal_workers() const;
-  void write_log(const report::LogFields& measures, bool saves);
+  void write_log(const report::Json& measures, bool saves);
   void show(bool line);
   std::string products_of_run() const;
   Safetensors checkpoint() const;

@@ -17,6 +17,7 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
+#include "log.hpp"
 #include "processes.hpp"
 
 namespace attune {
@@ -77,13 +78,20 @@ void remove_unfinished(const std::filesystem::path& whole) {
   for (const auto& path : unfinished) std::filesystem::remove(path, none);
 }
 
-/// Of a line of the log, which begins with it.
-std::optional<long> step_of(std::string_view line) {
-  constexpr std::string_view begin = "{\"step\": ";
-  if (!line.starts_with(begin) || !line.ends_with('}')) return std::nullopt;
-  long step = 0;
-  const auto [_, error] = std::from_chars(line.data() + begin.size(), line.end(), step);
-  return error == std::errc() ? std::optional(step) : std::nullopt;
+/// Of a line of the log.
+std::optional<long> step_of(const std::string& line) {
+  const auto fields = report::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const bool has_step = fields.is_object() && fields.contains("step");
+  return has_step && fields["step"].is_number_integer() ? std::optional<long>(fields["step"])
+                                                        : std::nullopt;
+}
+
+/// The directory, or the first above it that there is.
+std::filesystem::path nearest_existing(std::filesystem::path directory) {
+  std::error_code none;
+  while (!directory.empty() && !std::filesystem::exists(directory, none))
+    directory = directory.parent_path();
+  return directory.empty() ? "." : directory;
 }
 
 }  // namespace
@@ -165,13 +173,6 @@ void RunDirectory::cut_log(long step, const std::string& line) const {
   }
   if (!has_step && !line.empty()) kept += line + "\n";
   if (is_first_worker() && kept != all) write_file(log(), kept);
-}
-
-std::filesystem::path nearest_existing(std::filesystem::path directory) {
-  std::error_code none;
-  while (!directory.empty() && !std::filesystem::exists(directory, none))
-    directory = directory.parent_path();
-  return directory.empty() ? "." : directory;
 }
 
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {

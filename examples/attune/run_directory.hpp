@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,9 +62,6 @@ class RunDirectory {
   std::optional<DirectoryLock> lock_;
   bool resumes_ = false;
 };
-
-/// The directory, or the first above it that there is.
-std::filesystem::path nearest_existing(std::filesystem::path directory);
 
 /// What to call runs in a table or chart: the directory of best.safetensors, otherwise the file
 /// without its extension; where that is the same for several, their paths.

@@ -52,7 +52,7 @@ std::vector<double> values_of(const Evaluation& result, Metric metric) {
   return {static_cast<double>(counts.right), -static_cast<double>(counts.edits.count())};
 }
 
-report::LogFields log_of(const Evaluation& result) {
+report::Json log_of(const Evaluation& result) {
   return {{"valid_loss", result.loss},
           {"valid_perplexity", result.perplexity()},
           {"exact_match", result.exact_match()},

@@ -29,8 +29,8 @@ void check_written(const Log& log) {
   const fuzz::MemoryFile file;
   report::LogWriter writer(file.path(), false);
   for (const auto& line : log) {
-    report::LogFields fields;
-    for (const auto& [name, value] : line) fields.emplace_back(name, value);
+    report::Json fields = report::Json::object();
+    for (const auto& [name, value] : line) fields[name] = value;
     writer.write(fields);
   }
   expect(same(report::read_log(file.path()), log), "read_log: another log comes back");

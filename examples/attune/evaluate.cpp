@@ -21,18 +21,6 @@ namespace {
 
 using report::json_line, report::Json;
 
-/// BLEU TAB chrF TAB prediction, a line for each pair.
-std::string scores_of(std::span<const std::string> lines, const Measured& m) {
-  std::string scores;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const auto references = std::span(m.pairs.references).subspan(i, 1);
-    scores += fmt::format("{:.2f}\t{:.2f}\t{}\n",
-                          metrics::sentence_bleu(lines[i], references.front(), m.bleu).bleu,
-                          metrics::corpus_chrf(lines.subspan(i, 1), references), lines[i]);
-  }
-  return scores;
-}
-
 /// The ten mistakes that the model was surest of.
 void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
   constexpr std::size_t most = 10;
@@ -110,18 +98,13 @@ void print_json(const Measured& m) {
 
 int evaluate_pairs(const UseOptions& o) {
   const auto files = model_files(o.models);
-  using std::filesystem::weakly_canonical;
-  require_outputs(o, files, {o.out, o.sentences});
-  if (!o.out.empty() && weakly_canonical(o.out) == weakly_canonical(o.sentences))
-    fail("--sentences", o.out.string() + " is written by --out: another file was expected");
+  require_outputs(o, files, {o.out});
   const Measured m(o, files);
   if (m.result.cut() > 0) {
     complain("warning: {} of {} predictions are cut at --max-length {}\n", m.result.cut(),
              m.pairs.size(), m.search.max_length);
   }
-  const std::vector<std::string> lines = m.result.lines();
-  if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(lines, "\n")));
-  if (!o.sentences.empty()) write_file(o.sentences, scores_of(lines, m));
+  if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(m.result.lines(), "\n")));
   o.json ? print_json(m) : print_result(m);
   return 0;
 }
@@ -130,88 +113,71 @@ int evaluate_pairs(const UseOptions& o) {
 
 namespace {
 
-struct Row {
-  std::string name;
-  Index parameters = 0;
-  Evaluation result;
-  std::vector<metrics::BleuStatistics> statistics;  // of each pair
-  std::vector<metrics::LengthBucket> by_length;
-  metrics::BleuOptions bleu;
-  std::string pairs;  // which they were
-};
-
-Row row_of(const std::filesystem::path& path, const std::string& name, const UseOptions& o) {
-  const Measured m(o, {path});
-  return {name,   m.first().parameters().count(), m.result, m.statistics(), m.by_length(o.lengths),
-          m.bleu, m.pairs.fingerprint().text()};
-}
-
 std::string range_of(const metrics::LengthBucket& bucket) {
   if (bucket.longest == bucket.shortest) return std::to_string(bucket.shortest);
   return bucket.longest ? fmt::format("{}-{}", bucket.shortest, *bucket.longest)
                         : fmt::format("{}-", bucket.shortest);
 }
 
-void print_table(const std::vector<Row>& models) {
-  const Row& first = models.front();
+void print_table(std::span<const std::string> names, std::span<const Measured> all,
+                 std::span<const Index> lengths) {
   TableRows rows = {{"model", "parameters", "exact match, %", "token error, %", "perplexity",
                      "BLEU", "change", "p"},
                     {"pairs", "", "", "", "", "", "", ""}};
-  for (const auto& bucket : first.by_length) {
+  for (const auto& bucket : all.front().by_length(lengths)) {
     rows[0].push_back(range_of(bucket));
     rows[1].push_back(std::to_string(bucket.sentences));
   }
-  for (const Row& row : models) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Measured& m = all[i];
     auto& texts = rows.emplace_back(
-        std::vector{row.name, std::to_string(row.parameters),
-                    fmt::format("{:.2f}", 100 * row.result.exact_match()),
-                    fmt::format("{:.2f}", 100 * row.result.token_error()),
-                    fmt::format("{:.2f}", row.result.perplexity()),
-                    fmt::format("{:.2f}", row.result.bleu), std::string(), std::string()});
-    if (&row != &first) {
+        std::vector{names[i], std::to_string(m.first().parameters().count()),
+                    fmt::format("{:.2f}", 100 * m.result.exact_match()),
+                    fmt::format("{:.2f}", 100 * m.result.token_error()),
+                    fmt::format("{:.2f}", m.result.perplexity()),
+                    fmt::format("{:.2f}", m.result.bleu), std::string(), std::string()});
+    if (i > 0) {
       const auto paired =
-          metrics::paired_bootstrap(row.statistics, first.statistics, {}, first.bleu);
+          metrics::paired_bootstrap(m.statistics(), all.front().statistics(), {}, m.bleu);
       texts[6] = fmt::format("{:+.2f}", paired.difference);
       texts[7] = fmt::format("{:.3f}", paired.p_value);
     }
-    for (const auto& bucket : row.by_length)
+    for (const auto& bucket : m.by_length(lengths))
       texts.push_back(bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.score.bleu) : "-");
   }
   print_rows(rows);
   say("The last columns are BLEU by the number of words of the source.\n");
 }
 
-void print_row_json(const Row& row) {
+void print_json(const std::string& name, const Measured& m, std::span<const Index> lengths) {
   Json by_length = Json::object();
-  for (const auto& bucket : row.by_length)
+  for (const auto& bucket : m.by_length(lengths))
     by_length[range_of(bucket)] = bucket.sentences > 0 ? bucket.score.bleu : std::nan("");
-  say("{}\n", json_line({{"model", row.name},
-                         {"parameters", row.parameters},
-                         {"exact_match", row.result.exact_match()},
-                         {"token_error", row.result.token_error()},
-                         {"perplexity", row.result.perplexity()},
-                         {"bleu", row.result.bleu},
+  say("{}\n", json_line({{"model", name},
+                         {"parameters", m.first().parameters().count()},
+                         {"exact_match", m.result.exact_match()},
+                         {"token_error", m.result.token_error()},
+                         {"perplexity", m.result.perplexity()},
+                         {"bleu", m.result.bleu},
                          {"by_length", by_length}}));
 }
 
 }  // namespace
 
 int compare(const UseOptions& o) {
-  std::vector<Row> rows;
   const auto files = model_files(o.models);
   const std::vector<std::string> names = run_names(files);
   if (files.size() > 1)
     for (const std::filesystem::path& path : {o.file, o.target}) require_regular(path);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    rows.push_back(row_of(files[i], names[i], o));
-    if (rows[i].pairs != rows[0].pairs)
-      fail(files[i].string(),
+  std::vector<Measured> all;
+  for (const std::filesystem::path& file : files) {
+    all.emplace_back(o, std::vector{file});
+    if (all.back().pairs.fingerprint().text() != all.front().pairs.fingerprint().text())
+      fail(file.string(),
            fmt::format("its pairs are not those of {}, expected the same", names[0]));
   }
-  if (o.json)
-    std::ranges::for_each(rows, print_row_json);
-  else
-    print_table(rows);
+  if (!o.json) return print_table(names, all, o.lengths), 0;
+  for (std::size_t i = 0; i < names.size(); ++i) print_json(names[i], all[i], o.lengths);
   return 0;
 }
 

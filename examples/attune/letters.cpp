@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unicode/bytestream.h>
+#include <unicode/locid.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
+#include <unicode/unistr.h>
 
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
@@ -43,23 +45,25 @@ struct Decomposition : Rewriter {
   std::string json() const override { return "decomposed"; }
 };
 
-bool is_capital(UChar32 point) { return u_isupper(point) || u_istitle(point); }
+icu::UnicodeString unicode(std::string_view text) {
+  return icu::UnicodeString::fromUTF8({text.data(), static_cast<int>(text.size())});
+}
 
-struct Case {
-  bool capital = false, lower = false;  // whether there are such letters
-};
-Case case_of(std::string_view text) {
-  Case found;
-  for (std::size_t at = 0; at < text.size();) {
-    const UChar32 point = next(text, at);
-    found.capital |= is_capital(point), found.lower |= u_islower(point) != 0;
-  }
-  return found;
+std::string utf8(const icu::UnicodeString& text) {
+  std::string result;
+  return text.toUTF8String(result);
+}
+
+std::string lower_case(std::string_view text) {
+  return utf8(unicode(text).toLower(icu::Locale::getRoot()));
+}
+
+std::string upper_case(std::string_view text) {
+  return utf8(unicode(text).toUpper(icu::Locale::getRoot()));
 }
 
 bool in_capitals(std::string_view line) {
-  const Case found = case_of(line);
-  return found.capital && !found.lower;
+  return line == upper_case(line) && line != lower_case(line);
 }
 
 /// From the first letter or digit to the last one; empty where there is none.
@@ -104,24 +108,15 @@ std::string changed(std::string_view line, F change) {
   return result;
 }
 
+/// With a capital at the beginning; the rest stays as it is.
 std::string capitalised(std::string_view word) {
-  std::size_t rest = 0;
-  const UChar32 point = u_totitle(next(word, rest));
-  return utf8(static_cast<char32_t>(point)).append(word.substr(rest));
+  return utf8(unicode(word).toTitle(nullptr, icu::Locale::getRoot(),
+                                    U_TITLECASE_WHOLE_STRING | U_TITLECASE_NO_LOWERCASE));
 }
 
 }  // namespace
 
-std::string folded_case(std::string_view text) {
-  std::string folded;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t begin = at;
-    const UChar32 point = next(text, at);
-    folded += point < 0 ? std::string(text.substr(begin, at - begin))
-                        : utf8(static_cast<char32_t>(u_foldCase(point, U_FOLD_CASE_DEFAULT)));
-  }
-  return folded;
-}
+std::string folded_case(std::string_view text) { return utf8(unicode(text).foldCase()); }
 
 std::string decomposed(std::string_view text) {
   return normalized(icu::Normalizer2::getNFDInstance, text);
@@ -158,10 +153,9 @@ std::string Truecaser::encode(std::string_view line) const {
   const bool capitals = in_capitals(line);
   return changed(line, [&](std::string_view word, bool first) {
     if (!first && !capitals && known_.contains(std::string(word))) return std::string(word);
-    std::string folded = folded_case(word);
-    const auto best = best_.find(folded);
+    const auto best = best_.find(folded_case(word));
     if (best != best_.end()) return best->second;
-    return capitals ? folded : std::string(word);
+    return capitals ? lower_case(word) : std::string(word);
   });
 }
 
@@ -184,11 +178,10 @@ void CaseCounts::add(std::string_view line) {
   if (!begin.empty()) {
     std::size_t at = 0;
     const UChar32 letter = next(begin, at);
-    capital_ += is_capital(letter), lower_ += u_islower(letter);
+    capital_ += u_isupper(letter) || u_istitle(letter), lower_ += u_islower(letter);
   }
   each_word(line, [&](std::string_view word, bool first) {
-    const Case found = case_of(word);
-    if (!first && (found.capital || found.lower)) ++counts_[std::string(word)];
+    if (!first && lower_case(word) != upper_case(word)) ++counts_[std::string(word)];
   });
 }
 

@@ -13,7 +13,7 @@
 
 namespace attune::text {
 
-/// Texts that differ in case alone become the same. Each code point stays one: "ß" is not "ss".
+/// Texts that differ in case alone become the same (Unicode's full case folding: "ß" is "ss").
 std::string folded_case(std::string_view text);
 
 /// Canonically decomposed (NFD) and composed (NFC): in the former an accent, or a letter of a
@@ -33,7 +33,7 @@ Tokenizer decomposed_characters();
 /// truecaser does (Koehn et al., 2007). Changed are the first word of a sentence, words in a case
 /// that they were never seen in, and all words of a line in capitals; a word that was never seen
 /// becomes lower case there, and stays as it is elsewhere. A word is what stands between blanks,
-/// without the marks around it; a sentence ends behind . ? or !. Letters are changed one by one.
+/// without the marks around it; a sentence ends behind . ? or !.
 class Truecaser : public Rewriter {
  public:
   /// Of a word in several cases the most frequent one stands first. `capitals`: sentences begin

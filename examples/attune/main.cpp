@@ -238,9 +238,7 @@ int run(const std::vector<std::string>& arguments) {
   if (name == "train") return run_train(rest);
   for (const UseCommand& one : use_commands)
     if (name == one.name) return run_use(one, rest);
-  const std::string meant = suggestion(name, names);
-  throw Error(fmt::format("{} is not a command{}", in_quotes(name),
-                          meant.empty() ? ": " + expected : meant));
+  throw Error(in_quotes(name) + " is not a command: " + expected);
 }
 
 }  // namespace

@@ -202,24 +202,21 @@ OptionList search_options(UseOptions& o) {
 
 OptionList predict_options(UseOptions& o) {
   const auto sampled = [&](Option one) { return only_with("sample", o.sample, std::move(one)); };
-  return {flag("sample", "draw tokens from their probabilities instead of searching", o.sample),
-          sampled(option("temperature", "with --sample: below 1, likely tokens become likelier",
-                         o.sampling.temperature, 1e-3, 1e3)),
-          sampled(option("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
-                         o.sampling.top_k, 0, 1 << 30)),
-          sampled(option("top-p",
-                         "with --sample: draw from the likeliest tokens of this total probability",
-                         o.sampling.top_p, 1e-9, 1)),
-          sampled(option("seed", "with --sample: of what is drawn", o.sampling.seed, 0, 1e18)),
-          option("batch", "sources in a batch", o.batch, 1, 4096),
-          flag("replace-unknown", "write the source token with the largest attention for <unk>",
-               o.replace_unknown),
-          choice("format",
-                 "columns: source TAB prediction TAB probability; text: predictions alone; moses: "
-                 "an n-best list as of Moses",
-                 o.format, {"columns", "text", "moses"}),
-          choice("attention", "when to draw the attention (auto: for what is typed)", o.attention,
-                 {"auto", "always", "never"})};
+  return {
+      flag("sample", "draw tokens from their probabilities instead of searching", o.sample),
+      sampled(option("temperature", "with --sample: below 1, likely tokens become likelier",
+                     o.sampling.temperature, 1e-3, 1e3)),
+      sampled(option("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
+                     o.sampling.top_k, 0, 1 << 30)),
+      sampled(option("top-p",
+                     "with --sample: draw from the likeliest tokens of this total probability",
+                     o.sampling.top_p, 1e-9, 1)),
+      sampled(option("seed", "with --sample: of what is drawn", o.sampling.seed, 0, 1e18)),
+      option("batch", "sources in a batch", o.batch, 1, 4096),
+      flag("replace-unknown", "write the source token with the largest attention for <unk>",
+           o.replace_unknown),
+      choice("format", "columns: source TAB prediction TAB probability; text: predictions alone",
+             o.format, {"columns", "text"})};
 }
 
 OptionList align_options(UseOptions& o) {
@@ -245,14 +242,6 @@ void naming(const Given& given, Set set) {
   } catch (const Error& error) {
     throw Error((given.place.empty() ? "--" : given.place) + error.what());
   }
-}
-
-bool share_a_word(const std::string& a, const std::string& b) {
-  std::istringstream words(a);
-  for (std::string word; std::getline(words, word, '-');)
-    if (!word.empty() && fmt::format("-{}-", b).find(fmt::format("-{}-", word)) != b.npos)
-      return true;
-  return false;
 }
 
 }  // namespace
@@ -296,13 +285,10 @@ OptionList options_of(UseOptions& o, unsigned command) {
   add(align_command, align_options(o));
   add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none: words between blanks", o.bleu,
                         {"as-trained", "13a", "none"})});
-  add(evaluate_command, {option("sentences", "file for each pair's BLEU TAB chrF TAB prediction",
-                                o.sentences, "FILE")});
   add(compare_command,
       {option("lengths", "source lengths, in words, at which a column of BLEU ends", o.lengths,
               0)});
-  add(report_command, {option("examples", "examples to show", o.examples, 0, 1000),
-                       option("live",
+  add(report_command, {option("live",
                               "write a page that runs the model instead of a report: FILE, from "
                               "examples/page/build.sh, with the model in it",
                               o.live)});
@@ -368,30 +354,12 @@ std::vector<Given> read_config(const std::filesystem::path& path) {
   return all;
 }
 
-std::string suggestion(const std::string& typed, const std::vector<std::string>& names) {
-  const auto letters = [](const std::string& text) {
-    return std::vector<std::int32_t>(text.begin(), text.end());
-  };
-  std::string nearest;
-  std::int64_t fewest = 0;
-  for (const std::string& name : names) {
-    const std::int64_t n = metrics::edits(letters(typed), letters(name)).count();
-    const bool near =
-        n <= std::max<std::int64_t>(2, std::ssize(typed) / 3) || share_a_word(typed, name);
-    if (near && (nearest.empty() || n < fewest)) nearest = name, fewest = n;
-  }
-  return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest);
-}
-
 void set_given(const OptionList& options, const std::vector<Given>& given) {
   for (const Given& one : given) {
     const Option* option = models::find(options, one.name);
     if (!option) {
-      const std::string dashes = one.place.empty() ? "--" : "", whole = dashes + one.name;
-      std::vector<std::string> names;
-      for (const Option& other : options) names.push_back(dashes + other.name);
-      throw Error(fmt::format("{}{} is not an option{}", one.place, in_quotes(whole),
-                              suggestion(whole, names)));
+      const std::string whole = (one.place.empty() ? "--" : "") + one.name;
+      throw Error(one.place + in_quotes(whole) + " is not an option; --help-all lists them");
     }
     naming(one, [&] { option->set(one.value); });
   }

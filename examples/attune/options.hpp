@@ -94,10 +94,8 @@ struct TrainOptions {
   PairFiles valid_files() const { return {valid, valid_target, columns, nfc}; }
 };
 
-/// When attention is drawn in the terminal.
-enum class Show { automatic, always, never };
 /// How predictions are written.
-enum class PredictFormat { columns, text, moses };
+enum class PredictFormat { columns, text };
 /// What is aligned: the words between blanks, or the tokens of the model.
 enum class AlignUnits { words, tokens };
 /// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
@@ -119,16 +117,13 @@ struct UseOptions {
   bool replace_unknown = false;  // by the source's token with the largest attention weight
   bool sample = false;           // instead of searching
   models::SamplingOptions sampling;
-  Show attention = Show::automatic;
   BleuChoice bleu = BleuChoice::trained;
   std::vector<std::filesystem::path> references;
   std::filesystem::path out;
-  std::string sentences;
   std::vector<Index> lengths = {8, 12, 16, 20};
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::words;
   std::string gold;
-  Index examples = 12;
   std::filesystem::path live;  // a page that examples/page/build.sh made; empty: a report
   std::string exported;        // what names of exported files begin with
   std::string config;
@@ -165,14 +160,12 @@ struct Given {
 };
 /// The lines NAME = VALUE of a file, which may also have empty lines and those that begin with #.
 std::vector<Given> read_config(const std::filesystem::path& path);
-/// Sets what was given in that order, a model first. Throws for an option that there is not, with
-/// the name that was perhaps meant, and as `set` does.
+/// Sets what was given in that order, a model first. Throws for an option that there is not, and as
+/// `set` does.
 void set_given(TrainOptions& options, const std::vector<Given>& given);
 void set_given(const models::OptionList& options, const std::vector<Given>& given);
 /// Throws for an option of the command line that has no effect.
 void check_effects(const models::OptionList& options, const std::vector<Given>& given);
-/// The name that is nearest to one that was typed, as "; did you mean NAME?"; empty where none is.
-std::string suggestion(const std::string& typed, const std::vector<std::string>& names);
 
 /// As metadata of a checkpoint, and back: all but the group Run. Throws for an entry that is missing
 /// or not understood.

@@ -159,11 +159,7 @@ class Predictor {
     if (search_.best > 1 && o_.format == PredictFormat::text && number > 0) text += '\n';
     for (const models::Hypothesis& h : written) {
       const std::string target = for_output(target_of(h, tokens));
-      if (o_.format == PredictFormat::moses) {  // lines count from 0
-        text +=
-            fmt::format("{} ||| {} ||| LogProbability= {:.4f} Tokens= {} ||| {:.4f}\n", number,
-                        target, h.log_probability, h.word_log_probabilities.size(), score_of(h));
-      } else if (o_.format == PredictFormat::text) {
+      if (o_.format == PredictFormat::text) {
         text += target + "\n";
       } else if (tokens.empty()) {
         return "\n";  // an empty line stays empty
@@ -253,11 +249,8 @@ int predict(const UseOptions& o) {
   const Model& first = models.front();
   const Index longest = longest_read(models, longest_source);
   Predictor predictor(o, models);
-  const bool plain = !o.json && o.format == PredictFormat::columns;
-  const bool typed =
-      o.file.empty() && isatty(STDOUT_FILENO) && (!o.sources.empty() || isatty(STDIN_FILENO));
-  const bool draws =
-      plain && (o.attention == Show::always || (o.attention == Show::automatic && typed));
+  const bool draws = !o.json && o.format == PredictFormat::columns && o.file.empty() &&
+                     isatty(STDOUT_FILENO) && (!o.sources.empty() || isatty(STDIN_FILENO));
   if (!o.sources.empty()) {
     if (!o.file.empty()) fail("--file", "sources were given as arguments, expected one of both");
     return predict_arguments(o, predictor, first, longest, draws);

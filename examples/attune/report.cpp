@@ -301,7 +301,7 @@ int report(const UseOptions& o) {
   Json page = {{"title", title(m.models, files)}, {"summary", summary_of(m)}};
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);
   add_curves(page, m);
-  add_examples(page, m, static_cast<std::size_t>(o.examples));
+  add_examples(page, m, /*count=*/12);
   for (const auto& [name, value] : m.first().metadata())
     if (!name.ends_with("vocabulary") && !name.ends_with("tokenizer"))
       page["options"]["rows"].push_back({name, value});

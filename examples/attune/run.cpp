@@ -27,19 +27,15 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr Index log_every = 50;     // steps without a validation
 constexpr Index most_skipped = 10;  // updates in a row
 
-/// In MiB: the resident memory of the process; what tensors hold now, the most that they held, and
-/// what is kept for the next ones.
+/// In MiB: the resident memory of the process, and the most that tensors held.
 report::Json memory_fields() {
   std::int64_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
-  const BufferStatistics tensors = buffer_statistics();
   const auto mib = [](auto bytes) {
     return std::round(10 * static_cast<double>(bytes) / (1 << 20)) / 10;
   };
   return {{"rss_mib", mib(resident * sysconf(_SC_PAGESIZE))},
-          {"in_use_mib", mib(tensors.in_use)},
-          {"peak_mib", mib(tensors.peak)},
-          {"cached_mib", mib(tensors.cached)}};
+          {"peak_mib", mib(buffer_statistics().peak)}};
 }
 
 /// The one asked for; or f32, and a line that says so, where the CPU has no bf16.

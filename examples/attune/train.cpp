@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstdio>
 #include <set>
-#include <thread>
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/check.hpp>
@@ -190,7 +190,7 @@ std::filesystem::path run_path(const TrainOptions& o, std::uint64_t seed) {
 /// Trains with one seed, or continues, as far as that is not done yet, in this process. What it
 /// prints goes to progress.txt in its directory. Throws when the directory has a run with another
 /// number of steps, unless `resume` asks for more of them.
-void train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
+int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   const bool may_be_longer = o.resume;
   o.resume = std::filesystem::exists(o.last());
   const Index steps = o.resume ? stored_options(o.last()).steps : o.steps;
@@ -204,7 +204,7 @@ void train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
     fail(o.out.string(), "progress.txt cannot be written");
   const int status = train_alone(o, survey, files);
   flush_output();  // the process ends without
-  if (status != 0) fail("train", fmt::format("it ended with status {}", status));
+  return status;
 }
 
 /// "0.352 ± 0.004": mean and standard deviation.
@@ -218,36 +218,37 @@ std::string spread(const std::vector<double>& values) {
 
 /// One training for each seed, in a directory and a process of its own, on one thread.
 int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
-  const Index cpus = std::max(1u, std::thread::hardware_concurrency());
-  const Index jobs = std::min(o.seeds, o.jobs > 0 ? o.jobs : cpus);
+  const Index jobs = std::min<Index>(o.seeds, o.jobs > 0 ? o.jobs : threads());
   const bool sentences = with_metric(o).metric != Metric::exact;
   make_directories(o.out);
   const DirectoryLock lock(o.out);
   say("{} trainings, {} at a time; what each one prints is in {}\n", o.seeds, jobs,
       (o.out / "seed-*" / "progress.txt").string());
-  std::vector<double> measures(static_cast<std::size_t>(o.seeds));
-  const auto begin = std::chrono::steady_clock::now();
-  std::size_t ended = 0;
-  const auto train_one = [&](std::size_t i) {
-    set_threads(1);
+  const auto run_of = [&](std::size_t i) {
     TrainOptions one = o;
     one.seeds = 1, one.seed = o.seed + i, one.out = run_path(o, one.seed);
-    return reading(one.out, [&] {
-      train_or_continue(one, survey);
-      return fmt::format("{}", measured(one));
-    });
+    return one;
   };
-  in_processes(measures.size(), static_cast<int>(jobs), train_one,
-               [&](std::size_t i, const std::string& measure) {
-                 measures[i] = std::stod(measure);
-                 ++ended;
-                 const double left = seconds_since(begin) / static_cast<double>(ended) *
-                                     static_cast<double>(measures.size() - ended);
-                 say("{:>3}/{}  seed-{:<8}  {:.2f}  {} left\n", ended, measures.size(), o.seed + i,
-                     measures[i], duration(left));
-               });
-  say("{}, each of the {} models: {}\n", sentences ? "BLEU" : "exact match, %", o.seeds,
-      spread(measures));
+  const auto begin = std::chrono::steady_clock::now();
+  Index ended = 0;
+  const int status = in_processes(
+      static_cast<std::size_t>(o.seeds), static_cast<int>(jobs),
+      [&](std::size_t i) {
+        set_threads(1);
+        return reading(run_of(i).out, [&] { return train_or_continue(run_of(i), survey); });
+      },
+      [&](std::size_t i) {
+        ++ended;
+        say("{:>3}/{}  seed-{:<8}  {} left\n", ended, o.seeds, o.seed + i,
+            duration(seconds_since(begin) / static_cast<double>(ended) *
+                     static_cast<double>(o.seeds - ended)));
+      });
+  if (status != 0) return status;
+  std::vector<double> measures;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(o.seeds); ++i)
+    measures.push_back(measured(run_of(i)));
+  say("{}, each of the {} models: {}; {}\n", sentences ? "BLEU" : "exact match, %", o.seeds,
+      fmt::format("{:.2f}", fmt::join(measures, ", ")), spread(measures));
   const double together = measured(o);
   say("the ensemble: {}\n", sentences ? fmt::format("BLEU {:.2f}", together)
                                       : fmt::format("exact match {:.2f} % (word error {:.2f} %)",

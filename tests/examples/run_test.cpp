@@ -131,9 +131,9 @@ TEST_CASE("Run: a signal ends an update that takes long, and the weights before 
       };
       if (!run.update(adam, run.backward(2, sum_of), 0.1, 2)) epochs.take_back();
     }
-    return std::to_string(run.finish());
+    return run.finish();
   };
-  in_processes(1, 1, work, [](std::size_t, const std::string& status) { CHECK(status == "143"); });
+  CHECK(in_processes(1, 1, work, [](std::size_t) {}) == 143);
   const Metadata left = load_safetensors(directory / "last.safetensors").metadata;
   CHECK(left.at("step") == "1");
   CHECK(left.at("position") == "1");
@@ -195,28 +195,22 @@ TEST_CASE("Run: a line of the log that is missing is written when the run is res
 
 TEST_CASE("in_processes: every item is worked on once, whatever the number of jobs") {
   for (const int jobs : {1, 3, 10}) {
+    const Directory directory;
     std::set<std::size_t> seen;
-    in_processes(
-        7, jobs, [](std::size_t i) { return std::string(20000 * i, 'x'); },
-        [&](std::size_t i, const std::string& text) {
-          CHECK(text.size() == 20000 * i);
-          CHECK(seen.insert(i).second);
-        });
+    const auto work = [&](std::size_t i) { return write(directory / std::to_string(i), ""), 0; };
+    CHECK(in_processes(7, jobs, work, [&](std::size_t i) {
+            CHECK(std::filesystem::exists(directory / std::to_string(i)));
+            CHECK(seen.insert(i).second);
+          }) == 0);
     CHECK(seen.size() == 7);
   }
 }
 
-TEST_CASE("in_processes: an error there is an error here, and so is a process that is killed") {
-  const auto nothing = [](std::size_t, const std::string&) {};
-  const auto throws = [](std::size_t i) -> std::string {
-    if (i == 1) fail("work", "no more");
-    return {};
-  };
-  CHECK_THROWS_WITH_AS(in_processes(3, 2, throws, nothing), "work: no more", Error);
-  const auto dies = [](std::size_t) -> std::string {
-    raise(SIGKILL);
-    return {};
-  };
+TEST_CASE("in_processes: a status there is the status here; a process that is killed, an error") {
+  const auto nothing = [](std::size_t) {};
+  CHECK(in_processes(
+            3, 2, [](std::size_t i) { return i == 1 ? 7 : 0; }, nothing) == 7);
+  const auto dies = [](std::size_t) { return raise(SIGKILL); };
   CHECK_THROWS_WITH_AS(in_processes(1, 1, dies, nothing), "run: its process was ended by signal 9",
                        Error);
 }

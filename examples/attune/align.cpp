@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <attune/models/metrics.hpp>
 #include <attune/models/search.hpp>
@@ -11,7 +12,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "alignment_forms.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "letters.hpp"
@@ -144,6 +144,36 @@ std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
   return all;
 }
 
+/// Links each target token to the source token with the largest weight (Luong et al., 2015, section
+/// 5.4), the first one among equals. Weights of zeros alone give no link.
+text::Alignment links_of(const report::Heatmap& map) {
+  text::Alignment links;
+  const auto columns = static_cast<std::ptrdiff_t>(map.columns.size());
+  auto row = map.weights.begin();
+  for (std::size_t i = 0; i < map.rows.size() && columns > 0; ++i, row += columns) {
+    const auto largest = std::max_element(row, row + columns);
+    if (*largest > 0) links.push_back({static_cast<int>(largest - row), static_cast<int>(i)});
+  }
+  std::ranges::sort(links);
+  return links;
+}
+
+/// SOURCE-TARGET from 0 on, as text::parse_links reads them.
+std::string pharaoh(const text::Alignment& links) {
+  std::vector<std::string> all;
+  for (const auto& [source, target] : links) all.push_back(fmt::format("{}-{}", source, target));
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
+/// {"source": [words], "target": [words], "weights": [[a row per target word]]} in one line.
+std::string json(const report::Heatmap& map) {
+  report::Json object{{"source", map.columns}, {"target", map.rows}};
+  object["weights"] = report::Json::array();
+  for (auto row = map.weights.begin(); row != map.weights.end(); row += std::ssize(map.columns))
+    object["weights"].push_back(std::vector(row, row + std::ssize(map.columns)));
+  return report::json_line(object);
+}
+
 std::string caption(const AlignedPair& pair) {
   return fmt::format("{} → {}, log-probability {:.4f}", isolated(pair.source),
                      isolated(pair.target), pair.written.log_probability);
@@ -153,13 +183,9 @@ std::string caption(const AlignedPair& pair) {
 std::string form(const AlignedPair& pair, AlignFormat format, const report::TerminalOptions& how) {
   switch (format) {
     case AlignFormat::pharaoh:
-      return report::pharaoh(report::argmax_links(pair.map)) + "\n";
-    case AlignFormat::tsv:
-      return report::tsv(pair.map) + "\n";
+      return pharaoh(links_of(pair.map)) + "\n";
     case AlignFormat::json:
-      return report::json(pair.map) + "\n";
-    case AlignFormat::npy:
-      return report::npy(pair.map);
+      return json(pair.map) + "\n";
     case AlignFormat::svg:
       return report::svg(pair.map) + "\n";
     default:
@@ -175,13 +201,11 @@ AlignFormat format_of(const UseOptions& o) {
   if (ending.empty() || ending == ".txt") return AlignFormat::terminal;
   for (const auto& [name, format] : {std::pair{".html", AlignFormat::html},
                                      {".json", AlignFormat::json},
-                                     {".npy", AlignFormat::npy},
                                      {".pharaoh", AlignFormat::pharaoh},
-                                     {".svg", AlignFormat::svg},
-                                     {".tsv", AlignFormat::tsv}})
+                                     {".svg", AlignFormat::svg}})
     if (ending == name) return format;
-  fail("--out", fmt::format("'{}' says no form, expected one of .html, .json, .npy, .pharaoh, "
-                            ".svg, .tsv or .txt, or --format",
+  fail("--out", fmt::format("'{}' says no form, expected one of .html, .json, .pharaoh, .svg "
+                            "or .txt, or --format",
                             ending));
 }
 
@@ -202,8 +226,7 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
     for (const AlignedPair& pair : pairs) text += form(pair, format, how);
   }
   if (!o.out.empty()) return write_file(o.out, text);
-  const bool as_it_is = format == AlignFormat::terminal || format == AlignFormat::npy;
-  put(as_it_is ? text : for_output(text));  // drawings have colours
+  put(format == AlignFormat::terminal ? text : for_output(text));  // drawings have colours
 }
 
 /// Och and Ney (2003): see metrics::alignment_error_rate.
@@ -213,7 +236,7 @@ void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) 
   for (const AlignedPair& pair : pairs) {
     lengths.push_back({static_cast<int>(text::words(pair.source).size()),
                        static_cast<int>(text::words(pair.target).size())});
-    found.push_back(report::argmax_links(pair.map));
+    found.push_back(links_of(pair.map));
   }
   const auto score =
       metrics::alignment_error_rate(found, text::read_gold_alignments(o.gold, lengths));

@@ -248,10 +248,8 @@ class LinkReader {
   text::Alignment next(const text::TextPair& pair, PairReader& reader) {
     const auto line = lines_.next();
     if (!line) {
-      while (reader.next()) {  // to know how many there are
-      }
       fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
-           fmt::format("the file ends, but there are {} sentences", reader.number()));
+           fmt::format("the file ends, expected links of the pair at {}", reader.source_place()));
     }
     const text::SentenceLengths lengths{words_of(pair.source), words_of(pair.target)};
     return text::parse_links(*line, lengths, fmt::format("{}:{}", lines_.name(), lines_.number()));
@@ -358,7 +356,10 @@ std::optional<text::TextPair> PairReader::next() {
   auto pair = reader_.next();
   if (!pair) return pair;
   megabytes_ += static_cast<double>(pair->source.size() + pair->target.size() + 2) / 1e6;
-  if (reader_.number() % 256 == 0) show();
+  const double seconds = reader_.number() % 256 == 0 ? seconds_since(start_) : 0;
+  if (seconds > 3 && !is_silent())
+    progress_.show(static_cast<long>(std::min(megabytes_, total_)),
+                   fmt::format("{:.0f} pairs/s", static_cast<double>(number()) / seconds));
   return text::TextPair{normalized(pair->source, nfc_), normalized(pair->target, nfc_)};
 }
 
@@ -373,17 +374,6 @@ std::string PairReader::source_place() const {
 }
 std::string PairReader::target_place() const {
   return fmt::format("{}:{}", reader_.target_name(), number());
-}
-
-void PairReader::show() {
-  using std::chrono::seconds;
-  const auto now = Clock::now();
-  if (is_silent() || now - start_ < seconds(3)) return;
-  const bool line = now - line_ > seconds(30);
-  if (line) line_ = now;
-  const double rate = static_cast<double>(reader_.number()) / seconds_since(start_);
-  progress_.show(static_cast<long>(std::min(megabytes_, total_)),
-                 fmt::format("{:.0f} pairs/s", rate), line);
 }
 
 bool Survey::holds_out(const std::string& source) const {
@@ -529,13 +519,16 @@ void require_outputs(const UseOptions& o, const std::vector<std::filesystem::pat
     if (!output.empty()) require_writable(output, inputs);
 }
 
-void TrainingPairs::Unknown::report(const char* side, const std::string& vocabulary) const {
+void TrainingPairs::report_unknown(const Lists<std::int32_t>& side, const char* name,
+                                   const std::string& vocabulary) const {
+  const auto all = side.values();
+  const std::int64_t unknown = std::ranges::count(all, text::Vocabulary::unknown);
   if (unknown == 0) return;
-  if (unknown == all)
+  if (unknown == std::ssize(all))
     fail(vocabulary.empty() ? "vocabulary" : vocabulary,
-         fmt::format("none of the {}'s tokens is in it", side));
+         fmt::format("none of the {}'s tokens is in it", name));
   say("{:.2f} % of the {}'s tokens are unknown\n",
-      100 * static_cast<double>(unknown) / static_cast<double>(all), side);
+      100 * static_cast<double>(unknown) / static_cast<double>(all.size()), name);
 }
 
 TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
@@ -543,10 +536,10 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
   if (size() == 0) fail(o.train.string(), "there is no pair to train on");
-  source_.report("source", o.source_vocabulary);
-  target_.report("target", o.joint ? o.source_vocabulary : o.target_vocabulary);
-  const double mean =
-      static_cast<double>(source_.all + target_.all) / (2 * static_cast<double>(size()));
+  report_unknown(sources_, "source", o.source_vocabulary);
+  report_unknown(targets_, "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
+  const double mean = static_cast<double>(sources_.values().size() + targets_.values().size()) /
+                      (2 * static_cast<double>(size()));
   const double usual = std::max(256.0, 4 * mean);  // tokens of a side
   for (const auto& [length, place] : longest_)
     if (static_cast<double>(length) > 2 * usual)
@@ -584,11 +577,7 @@ void TrainingPairs::add(const text::Pair& pair) {
   sources_.add(pair.source), targets_.add(pair.target);
   lengths_.push_back(lengths_of(pair));
   longest_target_ = std::max(longest_target_, std::ssize(pair.target));
-  for (const auto& [count, side] : {std::pair{&source_, &pair.source}, {&target_, &pair.target}}) {
-    count->all += std::ssize(*side);
-    count->unknown += std::ranges::count(*side, text::Vocabulary::unknown);
-    fingerprint_.add(*side);
-  }
+  fingerprint_.add(pair.source).add(pair.target);
 }
 
 void TrainingPairs::add(const text::Alignment& links) {

@@ -35,14 +35,11 @@ class PairReader {
   std::string target_place() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  void show();
-
   text::ParallelReader reader_;
   bool nfc_;
   double megabytes_ = 0, total_;
   Progress progress_;
-  Clock::time_point start_ = Clock::now(), line_ = start_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// What a first look at the training pairs finds. It depends on the files alone.
@@ -113,6 +110,7 @@ class Lists {
     ends_.push_back(values_.size());
   }
   std::size_t size() const { return ends_.size(); }
+  std::span<const T> values() const { return values_; }
   std::span<const T> operator[](std::size_t i) const {
     const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
     return std::span(values_).subspan(begin, ends_[i] - begin);
@@ -144,13 +142,9 @@ class TrainingPairs {
   models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch) const;
 
  private:
-  /// Tokens of a side.
-  struct Unknown {
-    std::int64_t all = 0, unknown = 0;
-    /// Prints the share. Throws when there is nothing else.
-    void report(const char* side, const std::string& vocabulary) const;
-  };
-
+  /// Prints the share of a side's unknown tokens. Throws when there are no others.
+  void report_unknown(const Lists<std::int32_t>& side, const char* name,
+                      const std::string& vocabulary) const;
   text::CorpusReport read(const Survey& survey, const Codecs& codecs);
   void add(const text::Pair& pair);
   void add(const text::Alignment& links);
@@ -164,7 +158,6 @@ class TrainingPairs {
   std::multimap<std::size_t, std::string, std::greater<>> longest_;  // of all pairs, with places
   std::size_t most_padded_ = 0;                                      // tokens of a side of a batch
   Fingerprint fingerprint_;
-  Unknown source_, target_;
 };
 
 }  // namespace attune::pairs

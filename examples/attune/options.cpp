@@ -145,7 +145,6 @@ OptionList training_options(TrainOptions& o) {
       option("seed", "of initial values, the order of pairs and dropout", o.seed, 0, 1e18),
       option("average", "decay of a moving average of the weights, which is validated; 0: none",
              o.average, 0, 0.999999),
-      option("clip", "largest global norm of the gradients", o.clip, 1e-9, many),
       choice("precision",
              "of matrix products in training: bf16 where the CPU has it (weights stay f32)",
              o.precision, {"f32", "bf16"}),
@@ -221,11 +220,10 @@ OptionList predict_options(UseOptions& o) {
 
 OptionList align_options(UseOptions& o) {
   return {
-      choice(
-          "format",
-          "pharaoh for links SOURCE-TARGET, from 0; tsv, json or npy (one array after the other) "
-          "for weights; terminal, svg or html for drawings; auto: by the name of --out",
-          o.align_format, {"auto", "html", "json", "npy", "pharaoh", "svg", "terminal", "tsv"}),
+      choice("format",
+             "pharaoh for links SOURCE-TARGET, from 0; json for weights; terminal, svg or html for "
+             "drawings; auto: by the name of --out",
+             o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"}),
       choice("units", "align words between blanks, or the model's tokens", o.units,
              {"words", "tokens"}),
       option("gold",

@@ -73,7 +73,6 @@ struct TrainOptions {
   double guided_alignment = 1;
   std::uint64_t seed = 1;
   double average = 0;
-  double clip = 1;
   Precision precision = Precision::f32;
   Index shards = 1;
 
@@ -99,7 +98,7 @@ enum class PredictFormat { columns, text };
 /// What is aligned: the words between blanks, or the tokens of the model.
 enum class AlignUnits { words, tokens };
 /// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
-enum class AlignFormat { automatic, html, json, npy, pharaoh, svg, terminal, tsv };
+enum class AlignFormat { automatic, html, json, pharaoh, svg, terminal };
 /// What BLEU counts; trained: as in the model's training.
 enum class BleuChoice { trained, mteval_13a, none };
 

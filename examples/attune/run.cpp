@@ -177,7 +177,7 @@ bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
   rate_ = rate;
   if (usable) {
-    nn::clip_by_global_norm(gradients, options_.clip);
+    nn::clip_by_global_norm(gradients, 1.0);
     adam.set_rate(rate);
     adam.step(gradients);
     if (average_) average_->update();

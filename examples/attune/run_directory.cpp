@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -50,12 +50,12 @@ void name_this_process(int file) {
 /// The process that was writing FILE, when this is the name of what write_file would have made it
 /// from: FILE.PROCESS.NUMBER.tmp.
 std::optional<pid_t> writer_of(const std::string& name, const std::string& file) {
-  if (!name.starts_with(file + ".") || !name.ends_with(".tmp")) return std::nullopt;
-  const char *const begin = name.data() + file.size() + 1, *const end = name.data() + name.size();
   pid_t process = 0;
-  const auto [rest, error] = std::from_chars(begin, end, process);
-  if (error != std::errc() || process < 1 || *rest != '.') return std::nullopt;
-  return process;
+  int number = 0, length = 0;
+  if (!name.starts_with(file)) return std::nullopt;
+  const std::string rest = name.substr(file.size());
+  std::sscanf(rest.c_str(), ".%d.%d.tmp%n", &process, &number, &length);
+  return process > 0 && length == std::ssize(rest) ? std::optional(process) : std::nullopt;
 }
 
 /// Removes what processes that have ended left of `whole`. Only programs that take no lock can be

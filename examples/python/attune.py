@@ -12,7 +12,6 @@ import json
 import math
 import os
 import pathlib
-import re
 import struct
 import sys
 from typing import NamedTuple
@@ -149,54 +148,20 @@ def verify_checksum(path, tensors, metadata):
 
 
 def read_attention(path):
-    """The attention of each pair, from what `align` wrote with --format json, tsv or npy."""
-    with open(path, "rb") as file:
-        first = file.peek(1)[:1]
-        try:
-            if first == b"\x93":
-                return list(read_npy(file))
-            lines = file.read().decode().split("\n")
-            if lines.pop() != "":
-                raise ValueError("its last line is cut short")
-            return list(read_json(lines) if first == b"{" else read_tables(lines))
-        except (ValueError, KeyError, TypeError, EOFError) as error:
-            raise Error(f"{path}: not attention as JSON, TSV or NPY: {error}") from None
-
-
-def read_npy(file):
-    """One array after the other."""
-    while file.peek(1):
-        weights = np.load(file, allow_pickle=False)
-        if weights.ndim != 2:
-            raise ValueError(f"an array has shape {weights.shape}, but (target, source) was expected")
-        yield Attention(None, None, weights)
-
-
-def read_json(lines):
-    for line in lines:
-        pair = json.loads(line)
-        yield attention(pair["source"], pair["target"], pair["weights"])
-
-
-def read_tables(lines):
-    """After the source words a line for each target word, with its weights, up to an empty line."""
-    lines = iter(lines)
-    for head in lines:
-        rows = [row.split("\t") for row in iter(lambda: next(lines, ""), "")]
-        yield attention([unescaped(word) for word in head.split("\t")[1:]], [unescaped(row[0]) for row in rows],
-                        [row[1:] for row in rows])
+    """The attention of each pair, from what `align` wrote with --format json."""
+    try:
+        lines = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
+        if lines.pop() != "":
+            raise ValueError("its last line is cut short")
+        return [attention(**json.loads(line)) for line in lines]
+    except (ValueError, TypeError) as error:
+        raise Error(f"{path}: not attention as JSON: {error}") from None
 
 
 def attention(source, target, weights):
     if [len(row) for row in weights] != [len(source)] * len(target):
         raise ValueError(f"weights are not {len(target)} rows of {len(source)}")
     return Attention(source, target, np.array(weights, np.float32).reshape(len(target), len(source)))
-
-
-def unescaped(word):
-    """Control characters and backslashes are written \\t, \\n, \\r, \\x1b, \\u202e and \\\\."""
-    short = {"t": "\t", "n": "\n", "r": "\r"}
-    return re.sub(r"\\(x..|u....|.)", lambda at: short.get(at[1]) or chr(int(at[1][1:] or "5c", 16)), word)
 
 
 # Logs

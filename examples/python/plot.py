@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws attention and learning curves. Needs numpy and matplotlib (Debian: python3-matplotlib).
 
-    plot.py attention FILE --out attention.png     what `align --format json` (or tsv, npy) wrote
+    plot.py attention FILE --out attention.png     what `align --format json` wrote
     plot.py log LOG... --out curves.png            log.jsonl of one training or of several
 
 The end of --out says in which form: .png, .svg, .pdf.
@@ -122,7 +122,7 @@ def main():
     parser = Arguments(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Arguments)
     attention = commands.add_parser("attention", help="the attention of a pair")
-    attention.add_argument("file", help="written by `align --format json`, tsv or npy")
+    attention.add_argument("file", help="written by `align --format json`")
     attention.add_argument("--pair", type=int, default=1, metavar="N", help="which one of the file, from 1 (default: 1)")
     attention.add_argument("--out", default="attention.png", help="picture to write (default: %(default)s)")
     attention.set_defaults(draw=draw_attention)

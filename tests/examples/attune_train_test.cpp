@@ -122,7 +122,7 @@ TEST_CASE("attune train: what is wrong with alignments is said with file and lin
   for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
            {all + "0-0\n", ":401: a line too many, there are 400 sentences"},
            {rest.substr(1), ":..."},
-           {"", ":1: the file ends, but there are 400 sentences"},
+           {"", ":1: the file ends, expected links of the pair at " + corpus / "train.en" + ":1"},
            {"0-7" + rest, ":1: link '0-7': target position 7 is beyond the ..."},
            {"0-0 9-0" + rest, ":1: link '9-0': source position 9 is beyond the ..."},
            {"0:0" + rest, ":1: '0:0" + no_link},

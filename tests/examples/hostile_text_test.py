@@ -31,8 +31,8 @@ COMMANDS = {
         *(f"predict {more} --model {{0}}/out --file sources.txt" for more in (
             "", "--json", "--format text", "--replace-unknown")),
         "evaluate {0}/pairs.tsv --model out", "evaluate {0}/pairs.tsv --model out --json",
-        *(f"align pairs.tsv --model out --format {form}" for form in ("terminal", "tsv", "json", "pharaoh")),
-        *(f"align pairs.tsv --model out --out out/align.{form}" for form in ("html", "tsv", "json", "txt")),
+        *(f"align pairs.tsv --model out --format {form}" for form in ("terminal", "json", "pharaoh")),
+        *(f"align pairs.tsv --model out --out out/align.{form}" for form in ("html", "json", "txt")),
         "align one.tsv --model out --out out/align.svg",
         "align {0}/broken.tsv --model {0}/none", "align {0}/none --model {0}/out",
         "score pairs.tsv --model out", "score pairs.tsv --model out --json",

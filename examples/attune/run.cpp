@@ -157,9 +157,7 @@ nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, In
   }
   for (double& share : shares) share /= all;
   const InPrecision products(precision_);
-  // Several workers finish the update, as all of them must, or none.
-  std::optional<Cancellable> cancellable;
-  if (workers().count() == 1) cancellable.emplace();
+  const Cancellable cancellable;
   return workers().backward(parameters_, shares, [&](Index shard) {
     const std::string stream = fmt::format("dropout {}", step_);
     Random dropout(options_.seed, shards == 1 ? stream : fmt::format("{} {}", stream, shard));

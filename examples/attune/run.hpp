@@ -95,8 +95,8 @@ class Run {
   /// Σ shares[s] · loss(s) over the shards of `examples` examples, and its gradients, by all
   /// workers. `loss(begin, end)` is the mean over these examples, in which example i has the weight
   /// `weight(i)`: 1 where it is empty. Products are in the precision of --precision; dropout draws
-  /// from a stream of (seed, step, shard). No gradients where a signal came and it takes longer than
-  /// a second from then: one worker alone abandons the update.
+  /// from a stream of (seed, step, shard). No gradients where a worker got a signal and takes longer
+  /// than a second from then: all abandon the update.
   nn::Workers::Sum backward(Index examples, const std::function<Var(Index, Index)>& loss,
                             const std::function<double(Index)>& weight = {});
   /// Clips the gradients, updates weights and moving average, counts: an update at this rate, from

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <sched.h>
 
+#include <attune/autograd/anomaly.hpp>
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -202,10 +203,17 @@ Workers::Sum Workers::backward(const Parameters& parameters, std::span<const dou
   }
   const auto [begin, end] = shards_of(rank_, shards);
   detail::ShardTree tree;
-  for (Index shard = begin; shard < end; ++shard) {
-    const double share = shares[static_cast<std::size_t>(shard)];
-    tree.push({0, shard, terms(parameters, share == 0 ? Var() : loss(shard), share)});
+  bool cancelled = false;
+  try {
+    for (Index shard = begin; shard < end; ++shard) {
+      const double share = shares[static_cast<std::size_t>(shard)];
+      tree.push({0, shard, terms(parameters, share == 0 ? Var() : loss(shard), share)});
+    }
+  } catch (const Cancelled&) {
+    cancelled = true;
   }
+  for (const std::string& one : gather(cancelled ? "cancelled" : ""))
+    if (!one.empty()) throw Cancelled();
   Terms sums = count_ == 1 ? tree.finish() : total(tree, shards);
   const double sum = sums.back().item();
   sums.pop_back();

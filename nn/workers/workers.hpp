@@ -74,7 +74,7 @@ class Workers {
 
   /// Σ_s shares[s] · loss(s) and its gradients; with several shards those of all parameters, zeros
   /// where no loss depends on one. A shard whose share is 0 is not computed. Throws
-  /// where there are fewer shards than workers.
+  /// where there are fewer shards than workers, and Cancelled in all workers where one is cancelled.
   Sum backward(const Parameters& parameters, std::span<const double> shares,
                const std::function<Var(Index shard)>& loss);
 

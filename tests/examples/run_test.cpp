@@ -108,35 +108,41 @@ TEST_CASE(
   CHECK_FALSE(std::filesystem::exists(directory / "last.safetensors"));
 }
 
-TEST_CASE("Run: a signal ends an update that takes long, and the weights before it are saved") {
-  const Directory directory;
-  const auto work = [&](std::size_t) {
-    set_silent(true);
-    TrainOptions options;
-    options.out = directory.path();
-    RunDirectory files(options.out);
-    nn::Parameters parameters(1);
-    const Var w = parameters.add("w", {2}, nn::init::constant(1));
-    nn::Adam adam(parameters);
-    Epochs epochs([](Index) { return Epochs::Batches{{0}, {1}}; });
-    Run run(options, {}, files, parameters,
-            [&](Safetensors& file) { nn::save_parameters(parameters, file); }, {adam, epochs});
-    while (run.goes_on(10)) {
-      epochs.next();
-      const auto sum_of = [&](Index, Index) {
+TEST_CASE(
+    "Run: a signal ends an update or a validation that takes long, and what was before is saved") {
+  for (const bool in_validation : {false, true}) {
+    const Directory directory;
+    const auto work = [&](std::size_t) {
+      set_silent(true);
+      TrainOptions options;
+      options.out = directory.path(), options.validate_every = 1;
+      RunDirectory files(options.out);
+      nn::Parameters parameters(1);
+      const Var w = parameters.add("w", {2}, nn::init::constant(1));
+      nn::Adam adam(parameters);
+      Epochs epochs([](Index) { return Epochs::Batches{{0}, {1}}; });
+      Run run(options, {}, files, parameters,
+              [&](Safetensors& file) { nn::save_parameters(parameters, file); }, {adam, epochs});
+      const auto sum_of = [&](bool endless) {
         Var loss = sum(w * w);
-        if (run.step() == 1) raise(SIGTERM);
-        while (run.step() == 1) loss = tanh(loss);  // without end
+        if (endless) raise(SIGTERM);
+        while (endless) loss = tanh(loss);
         return loss;
       };
-      if (!run.update(adam, run.backward(2, sum_of), 0.1, 2)) epochs.take_back();
-    }
-    return run.finish();
-  };
-  CHECK(in_processes(1, 1, work, [](std::size_t) {}) == 143);
-  const Metadata left = load_safetensors(directory / "last.safetensors").metadata;
-  CHECK(left.at("step") == "1");
-  CHECK(left.at("position") == "1");
+      while (run.goes_on(10)) {
+        epochs.next();
+        const auto loss = [&](Index, Index) { return sum_of(!in_validation && run.step() == 1); };
+        if (!run.update(adam, run.backward(2, loss), 0.1, 2)) epochs.take_back();
+        if (run.validate([&] { return sum_of(in_validation).item(); })) run.save({{"one", 1}}, "1");
+      }
+      return run.finish();
+    };
+    CHECK(in_processes(1, 1, work, [](std::size_t) {}) == 143);
+    const Metadata left = load_safetensors(directory / "last.safetensors").metadata;
+    CHECK(left.at("step") == "1");
+    CHECK(left.at("position") == "1");
+    CHECK(left.at("validated") == (in_validation ? "0" : "1"));
+  }
 }
 
 /// Ten steps of one weight, with a validation that fails after step 7.

@@ -116,6 +116,19 @@ def check_refusals(program, directory):
     assert not (directory / "refused" / "last.safetensors").exists()
 
 
+def check_signal(program, directory):
+    """A signal ends an update that takes seconds, and the weights before it are saved."""
+    out = directory / "signalled"
+    process = start(2, program, "train", str(directory / "train.tsv"), "--out", str(out), "--shards", "2", "--threads", "1",
+                    "--hidden", "512", "--batch", "1200")
+    while "2 workers of 1 thread" not in process.stdout.readline():
+        assert process.poll() is None
+    for worker in workers_of(process.pid):
+        os.kill(worker, signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert "stopped after 0 steps" in output and (out / "last.safetensors").exists(), output
+
+
 def check_other_data(program, directory, draw):
     """The second worker reads another file of the same name, in a directory of its own."""
     other = directory / "other"
@@ -153,6 +166,7 @@ def main():
             check_training(program, task, directory, arguments.kills, draw)
         check_predictions(program, directory)
         check_refusals(program, directory)
+        check_signal(program, directory)
         check_other_data(program, directory, draw)
 
 

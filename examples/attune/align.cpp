@@ -292,14 +292,14 @@ int score(const UseOptions& o) {
   std::vector<text::TextPair> lines;
   std::vector<text::Pair> pairs;
   std::size_t width = 0;
-  const auto& [source, target] = models.front().codecs();
+  const auto& [source, target] = models.front().codecs;
   UnknownTokens unknown_source, unknown_target;
   const auto print = [&] {
     print_scores(network, lines, pairs, o);
     lines.clear(), pairs.clear(), width = 0;
   };
   while (const auto line = reader.next()) {
-    text::Pair pair = numbered(*line, reader, models.front().codecs(), longest);
+    text::Pair pair = numbered(*line, reader, models.front().codecs, longest);
     unknown_source.add(source, source.tokenizer.encode(line->source));
     unknown_target.add(target, target.tokenizer.encode(line->target));
     const std::size_t size = std::max(pair.source.size(), pair.target.size() + 1);

@@ -20,7 +20,7 @@ void check_replaceable(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) return;
   std::string what = "a training can go on from it";
   try {
-    if (!Model::load(path).metadata().contains("adam.steps")) return;
+    if (!Model::load(path).metadata.contains("adam.steps")) return;
   } catch (const Error&) {
     what = "there is a file that is no model";
   }
@@ -43,9 +43,9 @@ void export_side(const text::Codec& codec, const std::string& prefix,
 
 void print_json(const Model& model) {
   report::Json metadata, parameters;
-  for (const auto& [name, value] : model.metadata())
+  for (const auto& [name, value] : model.metadata)
     if (std::ranges::find(codec_entries, name) == std::end(codec_entries)) metadata[name] = value;
-  for (const auto& [name, w] : model.parameters()) {
+  for (const auto& [name, w] : *model.parameters) {
     std::vector<Index> sizes;
     for (int i = 0; i < w.shape().rank(); ++i) sizes.push_back(w.shape()[i]);
     parameters[name] = sizes;
@@ -62,10 +62,10 @@ void print(const Model& model) {
   };
   for (const char* name : {"attune_version", "products", "step", "seconds"})
     line(name, model.entry(name));
-  line("checksum", model.checksum().empty() ? "none" : model.checksum() + ", verified");
+  line("checksum", model.checksum.empty() ? "none" : model.checksum + ", verified");
   say("\n");
   TrainOptions names;
-  models::AnyModelOptions own = model.network().options();
+  models::AnyModelOptions own = model.model.options();
   const models::OptionList of_model = models::options_of(own);
   for (const models::Option& one : options_of(names))
     if (one.group != "Run" && one.group != "Model") line(one.name, model.entry(one.name));
@@ -76,10 +76,10 @@ void print(const Model& model) {
   line("source", kinds_of(model.source())), line("target", kinds_of(model.target()));
   say("\n");
   std::size_t width = 0;
-  for (const auto& [name, w] : model.parameters()) width = std::max(width, name.size());
-  for (const auto& [name, w] : model.parameters())
+  for (const auto& [name, w] : *model.parameters) width = std::max(width, name.size());
+  for (const auto& [name, w] : *model.parameters)
     say("{:<{}}  {}\n", name, width, to_string(w.shape()));
-  say("{:<{}}  {} numbers\n", "all", width, model.parameters().count());
+  say("{:<{}}  {} numbers\n", "all", width, model.parameters->count());
 }
 
 }  // namespace
@@ -94,27 +94,27 @@ int average(const UseOptions& o) {
   Model mean = Model::load(files.front());
   // What models must have in common for their weights to mean the same.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
-  models::AnyModelOptions own = mean.network().options();
+  models::AnyModelOptions own = mean.model.options();
   names.push_back("model");
   for (const models::Option& one : models::options_of(own)) names.push_back(one.name);
   const double share = 1.0 / static_cast<double>(files.size());
   std::vector<Tensor> sums;
-  for (const auto& [name, w] : mean.parameters()) sums.push_back(zeros(w.shape(), DType::f64));
+  for (const auto& [name, w] : *mean.parameters) sums.push_back(zeros(w.shape(), DType::f64));
   for (const std::filesystem::path& path : files) {
     const Model model = Model::load(path);
-    check_alike(names, mean.metadata(), path, model.metadata(), "the first checkpoint");
+    check_alike(names, mean.metadata, path, model.metadata, "the first checkpoint");
     auto sum = sums.begin();
-    for (const auto& [name, w] : model.parameters())
+    for (const auto& [name, w] : *model.parameters)
       add_in_place(*sum++, w.value().to(DType::f64) * share);
   }
   auto sum = sums.begin();
-  for (const auto& [name, w] : mean.parameters()) {
+  for (const auto& [name, w] : *mean.parameters) {
     Tensor to = w.value();
     copy((sum++)->to(to.dtype()), to);
   }
   Safetensors file;
   mean.save(file);
-  for (const auto& [name, value] : mean.metadata()) file.metadata.emplace(name, value);
+  for (const auto& [name, value] : mean.metadata) file.metadata.emplace(name, value);
   save_safetensors(out, file);
   say("the mean of {} checkpoints: {}\n", files.size(), out.string());
   return 0;

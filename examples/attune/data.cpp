@@ -494,14 +494,14 @@ PairFiles files_for(const Model& model, const UseOptions& o) {
 TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   const Model& first = models.front();
   if (!o.file.empty()) {
-    return read_some(files_for(first, o), first.codecs(), longest_read(models, longest_of_pair),
+    return read_some(files_for(first, o), first.codecs, longest_read(models, longest_of_pair),
                      sides);
   }
   if (first.entry("train").empty())
     fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
-  const TrainOptions trained = o.trained ? *o.trained : train_options_from(first.metadata());
-  if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs());
-  TestPairs held = held_out_pairs(trained, survey_of(trained), first.codecs());
+  const TrainOptions trained = o.trained ? *o.trained : train_options_from(first.metadata);
+  if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs);
+  TestPairs held = held_out_pairs(trained, survey_of(trained), first.codecs);
   for (const Model& model : models)
     if (held.fingerprint().text() != model.entry("validation_data"))
       fail(trained.train.string(),

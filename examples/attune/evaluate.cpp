@@ -131,7 +131,7 @@ void print_table(std::span<const std::string> names, std::span<const Measured> a
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Measured& m = all[i];
     auto& texts = rows.emplace_back(
-        std::vector{names[i], std::to_string(m.first().parameters().count()),
+        std::vector{names[i], std::to_string(m.first().parameters->count()),
                     fmt::format("{:.2f}", 100 * m.result.exact_match()),
                     fmt::format("{:.2f}", 100 * m.result.token_error()),
                     fmt::format("{:.2f}", m.result.perplexity()),
@@ -154,7 +154,7 @@ void print_json(const std::string& name, const Measured& m, std::span<const Inde
   for (const auto& bucket : m.by_length(lengths))
     by_length[range_of(bucket)] = bucket.sentences > 0 ? bucket.score.bleu : std::nan("");
   say("{}\n", json_line({{"model", name},
-                         {"parameters", m.first().parameters().count()},
+                         {"parameters", m.first().parameters->count()},
                          {"exact_match", m.result.exact_match()},
                          {"token_error", m.result.token_error()},
                          {"perplexity", m.result.perplexity()},

@@ -43,21 +43,13 @@ models::AnyModel interruptible(models::AnyModel model) {
 
 }  // namespace
 
-Model::Model(const models::AnyModelOptions& options, Codecs codecs, Index longest,
-             std::uint64_t seed)
-    : codecs_(std::move(codecs)),
-      longest_(longest),
-      parameters_(std::make_unique<nn::Parameters>(seed)),
-      network_(*parameters_, options,
-               {codecs_.source.vocabulary.size(), codecs_.target.vocabulary.size()}) {}
-
-Model::Model(models::LoadedModel<> loaded, Index longest)
-    : codecs_(std::move(loaded.codecs)),
-      longest_(longest),
-      parameters_(std::move(loaded.parameters)),
-      network_(std::move(loaded.model)),
-      metadata_(std::move(loaded.metadata)),
-      checksum_(std::move(loaded.checksum)) {}
+Model Model::initial(const models::AnyModelOptions& options, Codecs codecs, Index longest,
+                     std::uint64_t seed) {
+  auto parameters = std::make_unique<nn::Parameters>(seed);
+  const models::AnyModel model(*parameters, options,
+                               {codecs.source.vocabulary.size(), codecs.target.vocabulary.size()});
+  return {{std::move(parameters), model, std::move(codecs), {}, {}}, longest};
+}
 
 Model Model::load(const std::filesystem::path& path) {
   auto loaded = models::load(path, text::read_rewriter);
@@ -65,18 +57,18 @@ Model Model::load(const std::filesystem::path& path) {
     const bool counted = loaded.metadata.contains("longest-target");
     const Index longest = counted ? nn::load_count(loaded.metadata, "longest-target") : 0;
     if (longest > 1 << 24) fail("longest-target", fmt::format("{} is too large", longest));
-    return Model(std::move(loaded), longest);
+    return Model{std::move(loaded), longest};
   });
 }
 
 void Model::save(Safetensors& file) const {
-  models::store(file, network_, *parameters_, codecs_);
-  file.metadata["longest-target"] = std::to_string(longest_);
+  models::store(file, model, *parameters, codecs);
+  file.metadata["longest-target"] = std::to_string(longest);
 }
 
 std::string Model::entry(const std::string& name) const {
-  const auto at = metadata_.find(name);
-  return at == metadata_.end() ? "" : at->second;
+  const auto at = metadata.find(name);
+  return at == metadata.end() ? "" : at->second;
 }
 
 bool Model::of_sentences() const {
@@ -117,18 +109,18 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
   std::vector<Model> models;
   for (const auto& file : files) {
     models.push_back(Model::load(file));
-    check_alike(codec_entries, models.front().metadata(), file, models.back().metadata(),
+    check_alike(codec_entries, models.front().metadata, file, models.back().metadata,
                 "the first model");
   }
   Texts checksums;
-  for (const Model& model : models) checksums.push_back("the checksum " + model.checksum());
+  for (const Model& model : models) checksums.push_back("the checksum " + model.checksum);
   require_equal("--model", checksums);
   return models;
 }
 
 models::AnyModel network_of(Models models) {
   std::vector<models::AnyModel> all;
-  for (const Model& model : models) all.push_back(interruptible(model.network()));
+  for (const Model& model : models) all.push_back(interruptible(model.model));
   return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
 }
 
@@ -156,7 +148,7 @@ Index longest_read(const models::AnyModelOptions& options, Index most) {
 }
 
 Index longest_read(Models models, Index most) {
-  for (const Model& model : models) most = longest_read(model.network().options(), most);
+  for (const Model& model : models) most = longest_read(model.model.options(), most);
   return most;
 }
 

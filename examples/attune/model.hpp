@@ -28,48 +28,33 @@ namespace attune::pairs {
 
 using models::Codecs;
 
-class Model {
- public:
+struct Model : models::LoadedModel<> {
   /// With initial weights. `longest` is the number of tokens of the longest target to train on.
-  Model(const models::AnyModelOptions& options, Codecs codecs, Index longest, std::uint64_t seed);
+  static Model initial(const models::AnyModelOptions& options, Codecs codecs, Index longest,
+                       std::uint64_t seed);
   /// Reads a checkpoint. Throws an Error that begins with the path.
   static Model load(const std::filesystem::path& path);
 
   /// Adds weights, and the metadata that loading needs.
   void save(Safetensors& file) const;
 
-  const models::AnyModel& network() const { return network_; }
-  bool attends() const { return models::model_kind(network_.options().name).attends; }
-  nn::Parameters& parameters() { return *parameters_; }
-  const nn::Parameters& parameters() const { return *parameters_; }
-  const Codecs& codecs() const { return codecs_; }
-  const text::Codec& source() const { return codecs_.source; }
-  const text::Codec& target() const { return codecs_.target; }
+  bool attends() const { return models::model_kind(model.options().name).attends; }
+  const text::Codec& source() const { return codecs.source; }
+  const text::Codec& target() const { return codecs.target; }
 
   /// The most tokens to write: about twice those of the longest target in training.
   Index most_tokens() const {
-    return longest_ == 0 ? 100 : longest_ + std::min(longest_, Index{50}) + 5;
+    return longest == 0 ? 100 : longest + std::min(longest, Index{50}) + 5;
   }
   /// Whether characters of what it reads are composed.
   bool nfc() const { return entry("nfc") == "yes"; }
   /// Whether BLEU measures it: it was chosen by that, or by the loss of sentences.
   bool of_sentences() const;
 
-  /// All metadata of the checkpoint it was loaded from, and its checksum: empty where it has none.
-  const Metadata& metadata() const { return metadata_; }
-  const std::string& checksum() const { return checksum_; }
-  /// An entry; empty where there is none.
+  /// An entry of the checkpoint that it was loaded from; empty where there is none.
   std::string entry(const std::string& name) const;
 
- private:
-  Model(models::LoadedModel<> loaded, Index longest);
-
-  Codecs codecs_;
-  Index longest_;
-  std::unique_ptr<nn::Parameters> parameters_;
-  models::AnyModel network_;
-  Metadata metadata_;
-  std::string checksum_;
+  Index longest = 0;  // tokens of the longest target in training; 0: unknown
 };
 
 /// The entries of a checkpoint that say how text is read and written.

@@ -82,7 +82,8 @@ std::string share(Index part, Index whole) {
 Json summary_of(const Measured& m) {
   double seconds = 0;
   for (const Model& model : m.models)
-    if (!model.entry("seconds").empty()) seconds += seconds_in(model.metadata());
+    if (!model.entry("seconds").empty())
+      seconds += nn::load_number(model.metadata, "seconds", 0, 1e10);
   TableRows tiles;
   if (m.sentences()) {
     const metrics::Interval interval = metrics::bleu_interval(m.statistics(), {}, m.bleu);
@@ -98,10 +99,10 @@ Json summary_of(const Measured& m) {
   tiles.insert(tiles.end(), {{"Perplexity", fmt::format("{:.2f}", m.result.perplexity())},
                              {"Pairs", grouped(std::ssize(m.pairs.lines))},
                              {"Models", std::to_string(m.models.size())},
-                             {"Parameters of each", grouped(m.first().parameters().count())}});
+                             {"Parameters of each", grouped(m.first().parameters->count())}});
   if (seconds > 0) tiles.push_back({"Trained for", duration(seconds)});
   Json summary = {{"tiles", tiles},
-                  {"model", m.first().network().options().name},
+                  {"model", m.first().model.options().name},
                   {"reads", kind_of(m.first().source().tokenizer)},
                   {"writes", kind_of(m.first().target().tokenizer)},
                   {"pairs", m.pairs.name},
@@ -302,7 +303,7 @@ int report(const UseOptions& o) {
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);
   add_curves(page, m);
   add_examples(page, m, /*count=*/12);
-  for (const auto& [name, value] : m.first().metadata())
+  for (const auto& [name, value] : m.first().metadata)
     if (!name.ends_with("vocabulary") && !name.ends_with("tokenizer"))
       page["options"]["rows"].push_back({name, value});
   if (!is_first_worker()) return 0;

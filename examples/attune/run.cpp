@@ -318,7 +318,7 @@ void Run::resume() {
       return nn::load_number(file.metadata, name, low, high);
     };
     step_ = nn::load_count(file.metadata, "step");
-    seconds_before_ = seconds_in(file.metadata);
+    seconds_before_ = load("seconds", 0, 1e10);
     validated_ = load("validated", 0, 1) == 1;
     loss_sum_ = load("loss_sum", -inf, inf);
     loss_weights_ = load("loss_weights", 0, inf);

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <attune/nn/parameters.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
@@ -186,10 +185,6 @@ std::vector<std::string> run_names(std::span<const std::filesystem::path> files)
   for (std::size_t i = 0; i < files.size(); ++i)
     if (std::ranges::count(names, names[i]) > 1) unique[i] = files[i].string();
   return unique;
-}
-
-double seconds_in(const Metadata& metadata) {
-  return nn::load_number(metadata, "seconds", 0, 1e10);
 }
 
 }  // namespace attune

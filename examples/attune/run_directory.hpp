@@ -77,7 +77,4 @@ auto reading(const std::filesystem::path& what, F read) {
   }
 }
 
-/// How long it was trained for. Throws when it does not say.
-double seconds_in(const Metadata& metadata);
-
 }  // namespace attune

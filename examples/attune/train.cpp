@@ -89,15 +89,15 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const Survey survey = surveyed ? *surveyed : survey_of(o);
   // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
   // sizes and tensors disagree, before memory of these sizes is taken.
-  Codecs codecs = files.resumes() ? Model::load(last).codecs() : make_codecs(o, survey);
+  Codecs codecs = files.resumes() ? Model::load(last).codecs : make_codecs(o, survey);
   models::AnyModelOptions own = o.model;
   if (models::find(models::options_of(own), "tied")->get() == "all" &&
       to_json(codecs.source.vocabulary) != to_json(codecs.target.vocabulary))
     fail("--tied", "all takes one vocabulary for both sides, as --joint yes makes it");
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);
-  Model model(o.model, std::move(codecs), pairs.longest_target(), o.seed);
-  nn::Adam adam(model.parameters(),
+  Model model = Model::initial(o.model, std::move(codecs), pairs.longest_target(), o.seed);
+  nn::Adam adam(*model.parameters,
                 {.rate = o.rate, .weight_decay = o.weight_decay, .decays = nn::matrices_only});
   Epochs epochs([&](Index epoch) { return pairs.batches(epoch); });
   nn::HalveOnPlateau plateau(
@@ -125,7 +125,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
            .inputs = {{"training_data", {o.train_files().name() + from, pairs.fingerprint()}},
                       {"validation_data", {valid.name, valid.fingerprint()}}},
            .epoch = [&] { return epochs.epoch(); }},
-          files, model.parameters(), save_model, {adam, epochs, saved_plateau, best});
+          files, *model.parameters, save_model, {adam, epochs, saved_plateau, best});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
     if (run.trains()) {
@@ -139,7 +139,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
             const auto some = std::span(chosen).subspan(static_cast<std::size_t>(begin),
                                                         static_cast<std::size_t>(end - begin));
             const text::Batch batch = pairs.batch(some);
-            return model.network().loss(batch, pairs.guide(some, batch));
+            return model.model.loss(batch, pairs.guide(some, batch));
           },
           tokens);
       const double rate = schedule(run.step()) * plateau.rate() / o.rate;

@@ -114,7 +114,8 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   }
   const Var y = f();
   if (y.dtype() != DType::f64) fail("gradcheck", "the result must be f64");
-  const Tensor w = randn(y.shape(), DType::f64, 20140901);
+  Random random(20140901);
+  const Tensor w = normal(y.shape(), random, DType::f64);
   const Tensor start = evaluate(f);
   if (weighted_difference(w, y.value(), start) != 0)
     return {"gradcheck: two calls of the function differ"};

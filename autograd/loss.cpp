@@ -109,8 +109,39 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
 
 }  // namespace
 
+namespace {
+
+Var reduced(const Var& losses, Reduction reduction) {
+  return reduction == Reduction::sum ? sum(losses) : mean(losses);
+}
+
+/// Of distributions, q (..., V).
+Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
+                       const CrossEntropyOptions& options) {
+  if (q.shape() != logits.shape())
+    fail("cross_entropy", "targets {} and logits {} differ", q.shape(), logits.shape());
+  if (options.smoothing != 0) fail("cross_entropy", "distributions are not smoothed");
+  const Var losses = -sum(q * log_softmax(logits), -1);
+  if (!mask.defined()) return reduced(losses, options.reduction);
+  const Tensor used = mask.to(logits.dtype());
+  const Var total = sum(where(used, losses, 0.0));
+  return options.reduction == Reduction::sum ? total : total / sum(used).item();
+}
+
+}  // namespace
+
+Var mse_loss(const Var& y, const Var& target, Reduction reduction) {
+  return reduced(square(y - target), reduction);
+}
+
+Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Reduction reduction) {
+  return reduced(softplus(logits) - targets * logits, reduction);
+}
+
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
                   const CrossEntropyOptions& options) {
+  if (targets.defined() && is_floating(targets.dtype()))
+    return soft_cross_entropy(logits, targets, mask, options);
   ShapeCheck("cross_entropy")("logits", logits.shape(), "... V");
   check_places("cross_entropy", "logits", logits, targets, mask);
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
@@ -146,7 +177,7 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
                                        {options.smoothing, options.unsmoothed}, d);
   if (d.x.defined() && places.defined()) {
     Tensor dx = zeros(all.shape(), x.dtype());
-    scatter_add(dx, places, d.x);
+    scatter_add_in_place(dx, places, d.x);
     d.x = std::move(dx);
   }
   if (d.x.defined()) d.x = d.x.reshape(x.shape());

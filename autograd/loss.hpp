@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include <attune/autograd/ops.hpp>
+#include <attune/autograd/compositions.hpp>
 
 namespace attune {
 
-/// Whether a loss is the sum over words or their mean.
+/// Whether a loss is the sum over positions or their mean.
 enum class Reduction { mean, sum };
 
 struct CrossEntropyOptions {
@@ -19,9 +19,18 @@ struct CrossEntropyOptions {
 
 /// reference::cross_entropy in one pass, summed or averaged over the positions whose mask is 1.
 /// logits (..., V), targets (...) i32, mask (...) or undefined (all) -> (). Targets under mask 0
-/// must still be in [0, V). Throws when there is no position to average.
+/// must still be in [0, V). Floating targets (..., V) are distributions q instead:
+/// -Σ_v q_v log softmax(logits)_v. Throws when there is no position to average.
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                   const CrossEntropyOptions& options = {});
+
+/// The squared error (y - target)² of all elements.
+Var mse_loss(const Var& y, const Var& target, Reduction reduction = Reduction::mean);
+
+/// -t log σ(x) - (1 - t) log(1 - σ(x)) of all elements, computed as log(1 + eˣ) - t x: x are logits,
+/// targets in [0, 1].
+Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets,
+                                     Reduction reduction = Reduction::mean);
 
 /// cross_entropy of the logits x W + b, for x (..., R): the same numbers up to rounding. The logits
 /// of a large vocabulary would fill more memory than the model: here they are made for some rows at

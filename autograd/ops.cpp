@@ -3,10 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
-#include <numeric>
-
-#include <fmt/format.h>
+#include <numbers>
 
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
@@ -57,7 +54,7 @@ Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b,
 }
 
 /// dy of a reduction over `axes`, repeated over what was reduced.
-Tensor spread(const Tensor& dy, const Shape& shape, const std::vector<int>& axes) {
+Tensor spread(const Tensor& dy, const Shape& shape, const Axes& axes) {
   if (axes.empty()) return broadcast_to(dy.reshape(Shape()), shape);
   Shape kept = shape;
   for (int axis : axes) kept = kept.with(axis, 1);
@@ -141,32 +138,15 @@ Var operator-(const Var& x) {
 
 // Functions of one element
 
-Var exp(const Var& x) {
-  const Tensor y = exp(x.value());
-  return record("exp", y).wrt(x, [y](const Tensor& dy) { return times(dy, y); });
-}
-
-Var log(const Var& x) {
-  return record("log", log(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
-    return over(dy, x);
-  });
-}
-
-Var tanh(const Var& x) {
-  const Tensor y = tanh(x.value());
-  return elementwise("tanh", x, y, y, [](auto d, auto t) { return d * (1 - t * t); });
-}
-
-Var sigmoid(const Var& x) {
-  const Tensor y = sigmoid(x.value());
-  return elementwise("sigmoid", x, y, y, [](auto d, auto s) { return d * s * (1 - s); });
-}
-
-Var relu(const Var& x) {
-  const Tensor y =
-      map("relu", x.value(), [](auto v) { return v > 0 || v != v ? v : decltype(v)(0); });
-  return elementwise("relu", x, y, y, [](auto d, auto v) { return v > 0 ? d : decltype(d)(0); });
-}
+#define ATTUNE_FUNCTION(name, kept, formula, gradient)                               \
+  Var name(const Var& input) {                                                       \
+    const Tensor &x = input.value(), y = name(x);                                    \
+    return elementwise(#name, input, y, kept,                                        \
+                       []<class T>([[maybe_unused]] T dy, [[maybe_unused]] T kept) { \
+                         return static_cast<T>(gradient);                            \
+                       });                                                           \
+  }
+#include <attune/tensor/functions.inc>
 
 Var gelu(const Var& x) {
   return record("gelu", gelu(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
@@ -174,32 +154,24 @@ Var gelu(const Var& x) {
   });
 }
 
-Var softplus(const Var& x) {
-  return record("softplus", softplus(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
-    return times(dy, sigmoid(x));
-  });
+Var power(const Var& a, const Var& b) {
+  const Tensor y = power(a.value(), b.value());
+  const auto by_a = [](auto x, auto p) { return p == 0 ? 0 : p * std::pow(x, p - 1); };
+  const auto by_b = [](auto v, auto x) { return v == 0 ? 0 : v * std::log(x); };
+  return record("power", y)
+      .wrt(a,
+           [=, a = a.value(), b = b.value()](const Tensor& dy) {
+             return sum_to(times(dy, zip("power", a, b, by_a)), a.shape());
+           })
+      .wrt(b, [=, a = a.value(), shape = b.shape()](const Tensor& dy) {
+        return sum_to(times(dy, zip("power", y, a, by_b)), shape);
+      });
 }
 
-Var abs(const Var& x) {
-  return elementwise("abs", x, abs(x.value()), x.value(), [](auto d, auto v) {
-    return v > 0 ? d : v < 0 ? -d : 0 * v;
-  });
-}
-
-Var sqrt(const Var& x) {
-  const Tensor y = sqrt(x.value());
-  return elementwise("sqrt", x, y, y, [](auto d, auto root) { return d / (2 * root); });
-}
-
-Var square(const Var& x) {
-  return elementwise("square", x, map("square", x.value(), [](auto v) { return v * v; }), x.value(),
-                     [](auto d, auto v) { return 2 * d * v; });
-}
-
-Var power(const Var& x, double p) {
-  return record("power", power(x.value(), p)).wrt(x, [p, x = x.value()](const Tensor& dy) {
-    if (p == 0) return zeros(x.shape(), x.dtype());  // at x = 0 too
-    return times(dy, power(x, p - 1)) * p;
+Var power(const Var& a, double b) {
+  return record("power", power(a.value(), b)).wrt(a, [b, a = a.value()](const Tensor& dy) {
+    if (b == 0) return zeros(a.shape(), a.dtype());  // at a = 0 too
+    return times(dy, power(a, b - 1)) * b;
   });
 }
 
@@ -223,16 +195,6 @@ Var where(const Mask& mask, const Var& a, const Var& b) {
     return sum_to(zip("where", dy, chosen, [](auto d, auto m) { return m != 0 ? 0 : d; }), shape);
   });
   return result;
-}
-
-Var where(const Mask& mask, const Var& a, double b) { return where(mask, a, scalar(b, a.dtype())); }
-
-Var maxout(const Var& x) {
-  if (x.rank() == 0 || x.dim(-1) % 2 != 0) {
-    fail("maxout", "the last axis of {} does not divide into pairs", x.shape());
-  }
-  const Index half = x.dim(-1) / 2;
-  return maximum(slice(x, -1, 0, half), slice(x, -1, half, 2 * half));
 }
 
 // Products and sums
@@ -269,35 +231,62 @@ AffineLogits::operator Var() const {
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
       .wrt(a,  // dA = dC·Bᵀ, and the transpose of it where A came in transposed
-           [b = b.value(), transpose](const Tensor& dc) {
-             return transpose.a ? batched_matmul(b, dc, {.a = transpose.b, .b = true})
-                                : batched_matmul(dc, b, {.b = !transpose.b});
+           [b = b.value(), transpose, shape = a.shape()](const Tensor& dc) {
+             return sum_to(transpose.a ? batched_matmul(b, dc, {.a = transpose.b, .b = true})
+                                       : batched_matmul(dc, b, {.b = !transpose.b}),
+                           shape);
            })
       .wrt(b,  // dB = Aᵀ·dC, likewise
-           [a = a.value(), transpose](const Tensor& dc) {
-             return transpose.b ? batched_matmul(dc, a, {.a = true, .b = transpose.a})
-                                : batched_matmul(a, dc, {.a = !transpose.a});
+           [a = a.value(), transpose, shape = b.shape()](const Tensor& dc) {
+             return sum_to(transpose.b ? batched_matmul(dc, a, {.a = true, .b = transpose.a})
+                                       : batched_matmul(a, dc, {.a = !transpose.a}),
+                           shape);
            });
 }
 
-Var sum(const Var& x, const std::vector<int>& axes, KeepAxes keep) {
+Var sum(const Var& x, const Axes& axes, KeepAxes keep) {
   return record("sum", sum(x.value(), axes, keep))
       .wrt(x, [shape = x.shape(), axes](const Tensor& dy) { return spread(dy, shape, axes); });
 }
 
-Var mean(const Var& x, const std::vector<int>& axes, KeepAxes keep) {
+Var mean(const Var& x, const Axes& axes, KeepAxes keep) {
   return record("mean", mean(x.value(), axes, keep))
       .wrt(x, [shape = x.shape(), axes](const Tensor& dy) {
         return spread(dy / static_cast<double>(reduced_size(shape, axes)), shape, axes);
       });
 }
 
-Var max(const Var& x, int axis, KeepAxes keep) {
-  const auto [values, places] = max_forward(x.value(), axis);
-  return record("max", reduced(values, axis, keep))
-      .wrt(x, [places = places, shape = x.shape(), axis](const Tensor& dy) {
-        return max_backward(dy, places, shape, axis);
-      });
+namespace {
+
+/// x with several axes joined as one, `reduce` of that along the axis, which keeps it, and the
+/// result in its shape.
+template <class Reduce>
+Var over_axes(const char* operation, const Var& x, const Axes& axes, KeepAxes keep, Reduce reduce) {
+  const JoinedAxes joined = join_axes(operation, x.shape(), axes, keep);
+  const bool one = joined.shape == x.shape();
+  return reshape(reduce(one ? x : reshape(permute(x, joined.order), joined.shape), joined.axis),
+                 joined.reduced);
+}
+
+}  // namespace
+
+Var max(const Var& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("max", x, axes, keep, [](const Var& of, int axis) -> Var {
+    const auto [values, places] = max_forward(of.value(), axis);
+    return record("max", values)
+        .wrt(of, [places = places, shape = of.shape(), axis](const Tensor& dy) {
+          return max_backward(dy, places, shape, axis);
+        });
+  });
+}
+
+Var min(const Var& x, const Axes& axes, KeepAxes keep) { return -max(-x, axes, keep); }
+
+Var prod(const Var& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("prod", x, axes, keep, [](const Var& of, int axis) -> Var {
+    return record("prod", prod_forward(of.value(), axis))
+        .wrt(of, [x = of.value(), axis](const Tensor& dy) { return prod_backward(x, dy, axis); });
+  });
 }
 
 Var norm(const Var& x, int axis, KeepAxes keep) {
@@ -364,7 +353,9 @@ Var reshape(const Var& x, std::initializer_list<Index> extents) {
 }
 
 Var slice(const Var& x, int axis, Index begin, Index end) {
-  axis = x.shape().axis(axis);
+  axis = x.shape().axis(axis, "slice");
+  if (begin < 0) begin += x.dim(axis);
+  if (end < 0) end += x.dim(axis);
   return record("slice",
                 axis == 0 ? x.value().slice(begin, end) : slice(x.value(), axis, begin, end))
       .wrt(x, [axis, begin](const Tensor& dy, GradientSlot& dx) {
@@ -372,26 +363,17 @@ Var slice(const Var& x, int axis, Index begin, Index end) {
       });
 }
 
+Var broadcast_to(const Var& x, const Shape& shape) {
+  return record("broadcast_to", broadcast_to(x.value(), shape))
+      .wrt(x, [from = x.shape()](const Tensor& dy) { return sum_to(dy, from); });
+}
+
 Var Var::operator[](Index t) const {
   const Tensor row = value()[t];
+  if (t < 0) t += dim(0);
   return record("slice", row).wrt(*this, [t](const Tensor& dy, GradientSlot& dx) {
     add_to_slice(dx.accumulator(), dy.reshape(dy.shape().inserted(0, 1)), 0, t);
   });
-}
-
-std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis) {
-  const Index extent = x.value().dim(x.shape().axis(axis, "split"));
-  const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
-  if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent) {
-    fail("split", "axis {} of {} is not {} long", axis, x.shape(), fmt::join(sizes, " + "));
-  }
-  std::vector<Var> parts;
-  Index begin = 0;
-  for (Index size : sizes) {
-    parts.push_back(slice(x, axis, begin, begin + size));
-    begin += size;
-  }
-  return parts;
 }
 
 Var permute(const Var& x, const std::vector<int>& axes) {
@@ -420,10 +402,15 @@ Var concat(const std::vector<Var>& parts, int axis) {
   return result;
 }
 
-Var stack(const std::vector<Var>& rows) {
-  Recording result = record("stack", stack(values_of(rows)));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    result.wrt(rows[i], [i](const Tensor& dy) { return dy[static_cast<Index>(i)]; });
+Var stack(const std::vector<Var>& parts, int axis) {
+  const Tensor y = stack(values_of(parts), axis);
+  axis = y.shape().axis(axis);
+  Recording result = record("stack", y);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    result.wrt(parts[i], [=, shape = parts[i].shape()](const Tensor& dy) {
+      const auto place = static_cast<Index>(i);
+      return axis == 0 ? dy[place] : slice(dy, axis, place, place + 1).reshape(shape);
+    });
   }
   return result;
 }
@@ -442,10 +429,18 @@ Var cumsum(const Var& x, int axis, Direction direction) {
   });
 }
 
-Var gather(const Var& table, const Tensor& ids) {
-  return record("gather", gather(table.value(), ids))
-      .wrt(table, [ids](const Tensor& dy, GradientSlot& dtable) {
-        scatter_add(dtable.accumulator(), ids, dy);
+Var gather(const Var& x, const Tensor& ids, int axis) {
+  return record("gather", gather(x.value(), ids, axis))
+      .wrt(x, [ids, axis](const Tensor& dy, GradientSlot& dx) {
+        scatter_add_in_place(dx.accumulator(), ids, dy, axis);
+      });
+}
+
+Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, int axis) {
+  return record("scatter_add", scatter_add(x.value(), ids, rows.value(), axis))
+      .wrt(x, [](const Tensor& dy) { return dy; })
+      .wrt(rows, [=, shape = rows.shape()](const Tensor& dy) {
+        return gather(dy, ids, axis).reshape(shape);
       });
 }
 

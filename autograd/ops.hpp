@@ -6,6 +6,7 @@
 #include <attune/autograd/var.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/index.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -26,39 +27,38 @@ Var operator*(double a, const Var& b);
 Var operator/(double a, const Var& b);
 Var operator-(const Var& x);
 
-Var exp(const Var& x);
-Var log(const Var& x);
-Var tanh(const Var& x);
-/// σ(x) = 1 / (1 + e⁻ˣ)
-Var sigmoid(const Var& x);
-/// max(x, 0); the gradient at 0 is 0.
-Var relu(const Var& x);
+// exp, tanh, log and the other functions of one input: see tensor/functions.inc.
+#define ATTUNE_FUNCTION(name, kept, value, gradient) Var name(const Var& x);
+#include <attune/tensor/functions.inc>
+
 /// x σ(2u), u = √(2/π) (x + 0.044715 x³): the tanh form of the GELU (Hendrycks and Gimpel, 2016).
 Var gelu(const Var& x);
-/// log(1 + eˣ)
-Var softplus(const Var& x);
-/// |x|; the gradient at 0 is 0.
-Var abs(const Var& x);
-/// √x; the gradient at 0 is infinite.
-Var sqrt(const Var& x);
-/// x²
-Var square(const Var& x);
-/// xᵖ for a fixed p. NaN where x < 0 and p is not whole.
-Var power(const Var& x, double p);
+/// aᵇ. NaN where a < 0 and b is not an integer.
+Var power(const Var& a, const Var& b);
+Var power(const Var& a, double b);
 /// The larger of two; where they are equal, the gradient goes to a.
 Var maximum(const Var& a, const Var& b);
 /// The smaller of two; where they are equal, the gradient goes to a.
 Var minimum(const Var& a, const Var& b);
-/// a where the mask is 1, b where it is 0; all three broadcast. What stands in the one that was not
-/// chosen does not matter, NaN included, and its gradient is 0. That holds for what it was computed
-/// from element by element, too, as 0 times an infinite slope counts as 0 there:
+/// a where the mask is 1, b where it is 0; all three broadcast. The element that is not selected does
+/// not matter, NaN included, and its gradient is 0. That holds for what it was computed from element
+/// by element, too, as 0 times an infinite slope counts as 0 there:
 ///     where(mask, a * log(a), 0.0)      // entropy with 0 log 0 = 0
-/// Other operations mix elements: where their input may be NaN, choose that first, as in
+/// Other operations mix elements: where their input may be NaN, select that first, as in
 /// matmul(where(mask, x, 0.0), w).
 Var where(const Mask& mask, const Var& a, const Var& b);
-Var where(const Mask& mask, const Var& a, double b);
-/// (..., 2R) -> (..., R): y_r = max(x_r, x_{r+R}), over pairs (Goodfellow et al., 2013).
-Var maxout(const Var& x);
+
+// Comparisons of values: 1 where they hold, else 0; see tensor/elementwise.hpp.
+#define ATTUNE_COMPARISON(op)                                                              \
+  inline Tensor operator op(const Var& a, const Var& b) { return a.value() op b.value(); } \
+  inline Tensor operator op(const Var& a, double b) { return a.value() op b; }
+ATTUNE_COMPARISON(==)
+ATTUNE_COMPARISON(!=)
+ATTUNE_COMPARISON(<)
+ATTUNE_COMPARISON(<=)
+ATTUNE_COMPARISON(>)
+ATTUNE_COMPARISON(>=)
+#undef ATTUNE_COMPARISON
 
 /// (..., K) x (K, N) -> (..., N): leading axes of a are folded. See `Transpose` in matmul.hpp.
 Var matmul(const Var& a, const Var& b, Transpose transpose = {});
@@ -81,15 +81,17 @@ struct AffineLogits {
   operator Var() const;
 };
 
-/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes.
+/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each index of the leading axes, which
+/// broadcast.
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});
 
-/// Over the axes given, or over all of them.
-Var sum(const Var& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
-Var mean(const Var& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
-
-/// The largest element along an axis; the gradient goes to the first one of equals.
-Var max(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
+/// Over one axis, several, or all of them.
+Var sum(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+Var mean(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+Var prod(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+/// The largest or smallest element; the gradient goes to the first one of equals.
+Var max(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+Var min(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 /// √(Σ x²) along an axis; where that is 0, so is the gradient.
 Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
 /// log Σ eˣ along an axis, without overflow.
@@ -109,25 +111,27 @@ Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {});
 /// The same elements in another shape; one extent may be -1.
 Var reshape(const Var& x, const Shape& shape);
 Var reshape(const Var& x, std::initializer_list<Index> extents);
-/// Elements begin to end (exclusive) of an axis; of axis 0, without copying.
+/// Elements begin to end (exclusive) of an axis; negative ones count from its end. Of axis 0,
+/// without copying.
 Var slice(const Var& x, int axis, Index begin, Index end);
-/// An axis in parts of these sizes, split(x, {2, 3}, axis), whose sum is its extent:
-/// concat(split(x, ...), axis) is x.
-std::vector<Var> split(const Var& x, const std::vector<Index>& sizes, int axis);
+/// x repeated to a shape that it broadcasts to.
+Var broadcast_to(const Var& x, const Shape& shape);
 /// The axes in another order: axis i of the result is axis axes[i] of x.
 Var permute(const Var& x, const std::vector<int>& axes);
 /// Two axes exchanged.
 Var transpose(const Var& x, int axis_a, int axis_b);
 /// One after another along an axis.
 Var concat(const std::vector<Var>& parts, int axis);
-/// n times shape -> (n, shape)
-Var stack(const std::vector<Var>& rows);
+/// Along a new axis: n times shape -> (n, shape)
+Var stack(const std::vector<Var>& parts, int axis = 0);
 /// x with `before` and `after` more places along an axis, which hold `value`.
 Var pad(const Var& x, int axis, Index before, Index after, double value = 0);
 /// y_i = x_0 + ... + x_i along an axis, or with Direction::backward y_i = x_i + ... + x_{n-1}.
 Var cumsum(const Var& x, int axis, Direction direction = Direction::forward);
-/// table (V, ...), ids i32 of any shape -> (ids, ...): rows by number, the embedding.
-Var gather(const Var& table, const Tensor& ids);
+/// Slices of an axis by index: table (V, ...), ids i32 of any shape -> (ids, ...), the embedding.
+Var gather(const Var& x, const Tensor& ids, int axis = 0);
+/// x with rows[i] added to its slice ids[i] of an axis; repeated ids add up, in order.
+Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, int axis = 0);
 /// Windows of a sequence (T, B, D) with their steps side by side: (T', B, width · D). See
 /// `UnfoldOptions` in arrange.hpp.
 Var unfold(const Var& x, const UnfoldOptions& options);

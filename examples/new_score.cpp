@@ -30,8 +30,9 @@ int main() {
   nn::Parameters params(/*seed=*/1, DType::f64);
   const nn::Attention attention(ScaledGeneralScore(params, /*query=*/4, /*memory=*/3));
 
-  const Tensor h = randn({5, 2, 3}, DType::f64),
-               s = randn({2, 4}, DType::f64, /*seed=*/2);  // five places, two sentences
+  Random random(/*seed=*/2);
+  const Tensor h = normal({5, 2, 3}, random, DType::f64);  // five positions, two sentences
+  const Tensor s = normal({2, 4}, random, DType::f64);
   const Tensor mask = Tensor::of<double>({5, 2}, {1, 1, 1, 1, 1, 1, 1, 0, 1, 0});
   const auto [context, weights] = attention({.state = s}, attention.remember(h, mask));
   std::cout << "weights " << to_string(weights.value()) << "\n";

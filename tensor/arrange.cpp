@@ -51,8 +51,10 @@ void copy_units(const std::byte* from, Index stride, std::byte* to, Index count,
 }  // namespace
 
 Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
+  axis = x.shape().axis(axis, "slice");
+  if (begin < 0) begin += x.dim(axis);
+  if (end < 0) end += x.dim(axis);
   check_range("slice", x.shape(), axis, begin, end);
-  axis = x.shape().axis(axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype(), "slice");
   copy_places(axis, x, begin, y, 0, end - begin);
   return y;
@@ -99,18 +101,16 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
   return y;
 }
 
-Tensor stack(std::span<const Tensor> rows) {
-  if (rows.empty()) fail("stack", "there is nothing to stack");
-  const Shape shape = rows[0].shape().inserted(0, static_cast<Index>(rows.size()));
-  Tensor y = Tensor::uninitialized(shape, rows[0].dtype(), "stack");
-  for (const Tensor& row : rows) {
-    require_same_dtype("stack", rows[0], row);
-    if (row.shape() != rows[0].shape())
-      fail("stack", "shapes {} and {} differ", rows[0].shape(), row.shape());
-    Tensor to = y[&row - rows.data()];
-    copy(row, to);
+Tensor stack(std::span<const Tensor> parts, int axis) {
+  if (parts.empty()) fail("stack", "there is nothing to stack");
+  std::vector<Tensor> rows;
+  for (const Tensor& part : parts) {
+    require_same_dtype("stack", parts[0], part);
+    if (part.shape() != parts[0].shape())
+      fail("stack", "shapes {} and {} differ", parts[0].shape(), part.shape());
+    rows.push_back(part.reshape(part.shape().inserted(axis, 1)));
   }
-  return y;
+  return concat(rows, axis < 0 ? axis + rows[0].rank() : axis);
 }
 
 Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
@@ -124,6 +124,7 @@ Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
 }
 
 Tensor cumsum(const Tensor& x, int axis, Direction direction) {
+  if (x.dtype() == DType::i32) return to_i32("cumsum", cumsum(x.to(DType::f64), axis, direction));
   const detail::AxisView view("cumsum", x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "cumsum");
   const auto compute = [&]<class T>(Index block, const T* from, T* to) {
@@ -178,39 +179,6 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[x.shape().axis(axis_a, "transpose")], axes[x.shape().axis(axis_b, "transpose")]);
   return permute(x, axes);
-}
-
-Tensor gather(const Tensor& x, const Tensor& ids, int axis) {
-  axis = x.shape().axis(axis, "gather");
-  std::vector<Index> extents(x.shape().begin(), x.shape().begin() + axis);
-  extents.insert(extents.end(), ids.shape().begin(), ids.shape().end());
-  extents.insert(extents.end(), x.shape().begin() + axis + 1, x.shape().end());
-  const Index n = x.dim(axis), count = ids.size(), bytes = run_bytes(x, axis + 1);
-  const auto* id = numbers_below("gather", "id", ids, n);
-  Tensor y = Tensor::uninitialized(Shape(extents), x.dtype(), "gather");
-  const std::byte* from = bytes_of(x).data();
-  std::byte* to = mutable_bytes_of(y).data();
-  const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
-  parallel_each(x.shape().product(0, axis), runs, [&](Index run) {
-    for (Index i = 0; i < count; ++i)
-      std::memcpy(to + (run * count + i) * bytes, from + (run * n + id[i]) * bytes, bytes);
-  });
-  return y;
-}
-
-void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows) {
-  require_same_dtype("scatter_add", to, rows);
-  const Index n = ids.size(), width = to.shape().product(1, to.rank());
-  const auto* id = numbers_below("scatter_add", "id", ids, to.dim(0));
-  if (rows.size() != n * width) {
-    fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
-         to.shape());
-  }
-  visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
-    for (Index i = 0; i < n; ++i) {
-      for (Index j = 0; j < width; ++j) target[id[i] * width + j] += from[i * width + j];
-    }
-  });
 }
 
 Mask mask_of(std::span<const Index> lengths, DType dtype) {

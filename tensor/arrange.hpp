@@ -1,4 +1,4 @@
-// Moving elements: slices of any axis, concatenation, stacking, rows by number, windows.
+// Moving elements: slices of any axis, concatenation, stacking, windows.
 #pragma once
 
 #include <span>
@@ -16,7 +16,14 @@ inline Index last_step(Index steps, Direction direction) {
   return direction == Direction::forward ? steps - 1 : 0;
 }
 
-/// Elements begin to end (exclusive) of an axis. A copy; `Tensor::slice` is the view of axis 0.
+/// The elements in another shape; one extent may be -1. A view.
+inline Tensor reshape(const Tensor& x, const Shape& shape) { return x.reshape(shape); }
+inline Tensor reshape(const Tensor& x, std::initializer_list<Index> extents) {
+  return x.reshape(extents);
+}
+
+/// Elements begin to end (exclusive) of an axis; negative ones count from its end. A copy;
+/// `Tensor::slice` is the view of axis 0.
 Tensor slice(const Tensor& x, int axis, Index begin, Index end);
 
 /// to[..., begin : begin + n, ...] += x along an axis, where x has extent n there.
@@ -28,10 +35,10 @@ inline Tensor concat(std::initializer_list<Tensor> parts, int axis) {
   return concat(std::span(parts.begin(), parts.size()), axis);
 }
 
-/// Tensors of one shape as rows of a new outermost axis: n times shape -> (n, shape).
-Tensor stack(std::span<const Tensor> rows);
-inline Tensor stack(std::initializer_list<Tensor> rows) {
-  return stack(std::span(rows.begin(), rows.size()));
+/// Tensors of one shape along a new axis, before `axis` of theirs: n times shape -> (n, shape).
+Tensor stack(std::span<const Tensor> parts, int axis = 0);
+inline Tensor stack(std::initializer_list<Tensor> parts, int axis = 0) {
+  return stack(std::span(parts.begin(), parts.size()), axis);
 }
 
 /// x with `before` and `after` more places along an axis, which hold `value`.
@@ -47,13 +54,6 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes);
 
 /// Two axes exchanged.
 Tensor transpose(const Tensor& x, int axis_a, int axis_b);
-
-/// Selects slices of an axis by index. The shape of ids, i32, replaces the axis: along axis 0 of a
-/// table (V, ...) y[i] = table[ids[i]], and along axis 1 x (S, B, ...) -> (S, ids, ...).
-Tensor gather(const Tensor& x, const Tensor& ids, int axis = 0);
-
-/// to[ids[i]] += rows[i]: the gradient of gather. Repeated ids add up, in order.
-void scatter_add(Tensor& to, const Tensor& ids, const Tensor& rows);
 
 /// The mask (T, B) of sequences of these lengths, T being the longest: 1 on steps, 0 on padding
 /// after them. Throws when there is none, or a length below 1.

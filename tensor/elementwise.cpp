@@ -1,9 +1,11 @@
 #include <cmath>
 #include <functional>
+#include <numbers>
 
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
@@ -75,6 +77,17 @@ Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask) {
 
 }  // namespace detail
 
+Tensor to_i32(const char* operation, const Tensor& x) {
+  const auto check = [&](Index i, const auto* from) {
+    const auto v = static_cast<double>(from[i]);
+    if (!(v >= -0x1p31 && v < 0x1p31 && v == std::floor(v)))
+      fail(operation, "no i32 holds {:g}, at element {}", v, element_name(x.shape(), i));
+  };
+  if (x.dtype() != DType::i32)
+    parallel_rows(operation, std::tie(x), x.size(), elementwise_tile, check);
+  return x.to(DType::i32);
+}
+
 #define ATTUNE_OPERATOR(op, name)                                                  \
   Tensor operator op(const Tensor& a, const Tensor& b) {                           \
     return zip(name, a, b, [](auto x, auto y) { return x op y; });                 \
@@ -91,7 +104,16 @@ ATTUNE_OPERATOR(*, "multiply")
 ATTUNE_OPERATOR(/, "divide")
 Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }
 
-#define ATTUNE_MAP(name)                                                          \
+#define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient)                           \
+  Tensor name(const Tensor& input) {                                                   \
+    return map(#name, input, []<class T>(T x) -> T { return static_cast<T>(value); }); \
+  }
+#define ATTUNE_FUNCTION(name, kept, value, gradient)                                   \
+  Tensor name(const Tensor& input) {                                                   \
+    require_floating(#name, input);                                                    \
+    return map(#name, input, []<class T>(T x) -> T { return static_cast<T>(value); }); \
+  }
+#define ATTUNE_SIMD_FUNCTION(name, kept, gradient)                                \
   Tensor name(const Tensor& x) {                                                  \
     Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), #name);                \
     const auto compute = [](Index begin, Index end, const auto* from, auto* to) { \
@@ -100,10 +122,8 @@ Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }
     parallel_rows(#name, std::tie(x, y), x.size(), elementwise_tile, compute);    \
     return y;                                                                     \
   }
-ATTUNE_MAP(exp)
-ATTUNE_MAP(tanh)
-ATTUNE_MAP(sigmoid)
-ATTUNE_MAP(gelu)
+ATTUNE_SIMD_FUNCTION(gelu, x, )
+#include <attune/tensor/functions.inc>
 
 Tensor gelu_backward(const Tensor& x, const Tensor& dy) {
   Tensor dx = Tensor::uninitialized(x.shape(), x.dtype());
@@ -113,23 +133,11 @@ Tensor gelu_backward(const Tensor& x, const Tensor& dy) {
   parallel_rows("gelu", std::tie(x, dy, dx), x.size(), elementwise_tile, compute);
   return dx;
 }
-Tensor log(const Tensor& x) {
-  return map("log", x, [](auto v) { return std::log(v); });
+Tensor power(const Tensor& a, const Tensor& b) {
+  return zip("power", a, b, [](auto x, auto y) { return std::pow(x, y); });
 }
-Tensor sqrt(const Tensor& x) {
-  return map("sqrt", x, [](auto v) { return std::sqrt(v); });
-}
-Tensor softplus(const Tensor& x) {
-  return map("softplus", x, [](auto v) {
-    const double e = std::exp(-std::abs(v));  // log1p of double: that of float differs by CPU
-    return std::max(v, decltype(v)(0)) + static_cast<decltype(v)>(std::log1p(e));
-  });
-}
-Tensor abs(const Tensor& x) {
-  return map("abs", x, [](auto v) { return std::abs(v); });
-}
-Tensor power(const Tensor& x, double p) {
-  return map("power", x, [p](auto v) { return std::pow(v, static_cast<decltype(v)>(p)); });
+Tensor power(const Tensor& a, double b) {
+  return map("power", a, [b](auto x) { return std::pow(x, static_cast<decltype(x)>(b)); });
 }
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return zip("maximum", a, b, [](auto x, auto y) { return x > y || x != x ? x : y; });
@@ -140,6 +148,7 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
+  if (x.dtype() == DType::i32) return broadcast_to(x.to(DType::f64), shape).to(DType::i32);
   const detail::BroadcastPlan plan("broadcast_to", x.shape(), shape);
   if (plan.shape != shape) fail("broadcast_to", "{} does not broadcast to {}", x.shape(), shape);
   Tensor y = Tensor::uninitialized(shape, x.dtype(), "broadcast_to");
@@ -154,6 +163,8 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 
 Tensor where(const Mask& mask, const Tensor& a, const Tensor& b) {
   require_same_dtype("where", a, b);
+  if (a.dtype() == DType::i32)
+    return where(mask, a.to(DType::f64), b.to(DType::f64)).to(DType::i32);
   const Shape shape = broadcast("where", mask.shape(), broadcast("where", a.shape(), b.shape()));
   const Tensor chosen = broadcast_to(mask.to(a.dtype()), shape), all_a = broadcast_to(a, shape),
                all_b = broadcast_to(b, shape);
@@ -165,34 +176,26 @@ Tensor where(const Mask& mask, const Tensor& a, const Tensor& b) {
   return y;
 }
 
-namespace {
+#define ATTUNE_COMPARISON(name, op)                                                              \
+  Tensor name(const Tensor& a, const Tensor& b) {                                                \
+    return zip(#name, a, b, [](auto x, auto y) { return decltype(x)(x op y); });                 \
+  }                                                                                              \
+  Tensor name(const Tensor& a, double b) {                                                       \
+    return map(#name, a, [b](auto x) { return decltype(x)(x op static_cast<decltype(x)>(b)); }); \
+  }
+ATTUNE_COMPARISON(equal, ==)
+ATTUNE_COMPARISON(not_equal, !=)
+ATTUNE_COMPARISON(less, <)
+ATTUNE_COMPARISON(less_equal, <=)
+ATTUNE_COMPARISON(greater, >)
+ATTUNE_COMPARISON(greater_equal, >=)
 
-/// 1 where f(a, b), else 0, of a's dtype. i32 are compared as f64, which holds each of them.
-template <class F>
-Tensor compare_elements(const char* operation, const Tensor& a, const Tensor& b, F f) {
-  require_same_dtype(operation, a, b);
-  if (a.dtype() == DType::i32)
-    return compare_elements(operation, a.to(DType::f64), b.to(DType::f64), f).to(DType::i32);
-  return zip(operation, a, b, [f](auto x, auto y) { return f(x, y) ? decltype(x)(1) : 0; });
+Tensor isfinite(const Tensor& x) {
+  return map("isfinite", x, [](auto v) { return decltype(v)(std::isfinite(v)); });
 }
-
-template <class F>
-Tensor compare_elements(const char* operation, const Tensor& a, double b, F f) {
-  if (a.dtype() == DType::i32)
-    return compare_elements(operation, a.to(DType::f64), b, f).to(DType::i32);
-  return compare_elements(operation, a, scalar(b, a.dtype()), f);
+Tensor isnan(const Tensor& x) {
+  return map("isnan", x, [](auto v) { return decltype(v)(std::isnan(v)); });
 }
-
-}  // namespace
-
-#define ATTUNE_COMPARE(name, F)                                                                \
-  Tensor name(const Tensor& a, const Tensor& b) { return compare_elements(#name, a, b, F()); } \
-  Tensor name(const Tensor& a, double b) { return compare_elements(#name, a, b, F()); }
-ATTUNE_COMPARE(equal, std::equal_to)
-ATTUNE_COMPARE(less, std::less)
-ATTUNE_COMPARE(less_equal, std::less_equal)
-ATTUNE_COMPARE(greater, std::greater)
-ATTUNE_COMPARE(greater_equal, std::greater_equal)
 
 void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);

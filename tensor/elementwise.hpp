@@ -54,10 +54,15 @@ template <class T, class F>
 
 }  // namespace detail
 
-/// y = f(x), element by element; f takes and returns the element type (write it with `auto`). The
-/// operation is named in errors.
+/// x in i32. Throws in the name of the operation for an element that no i32 holds: 0.5 or 2^31.
+Tensor to_i32(const char* operation, const Tensor& x);
+
+/// y = f(x), element by element; f takes and returns the element type (write it with `auto`). i32
+/// elements are passed to it as double, and its values must be integers. The operation is named in
+/// errors.
 template <class F>
 Tensor map(const char* operation, const Tensor& x, F f) {
+  if (x.dtype() == DType::i32) return to_i32(operation, map(operation, x.to(DType::f64), f));
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), operation);
   parallel_rows(operation, std::tie(x, y), x.size(), elementwise_tile,
                 [&](Index i, const auto* from, auto* to) { to[i] = f(from[i]); });
@@ -68,11 +73,12 @@ Tensor map(const Tensor& x, F f) {
   return map("map", x, f);
 }
 
-/// y = f(a, b), element by element under NumPy's broadcasting; dtypes must agree.
+/// y = f(a, b), element by element under NumPy's broadcasting; dtypes must agree. i32 as in `map`.
 template <class F>
 Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   require_same_dtype(operation, a, b);
-  require_floating(operation, a);
+  if (a.dtype() == DType::i32)
+    return to_i32(operation, zip(operation, a.to(DType::f64), b.to(DType::f64), f));
   const detail::BroadcastPlan plan(operation, a.shape(), b.shape());
   Tensor y = Tensor::uninitialized(plan.shape, a.dtype(), operation);
   const auto compute = [&]<class T>(Index begin, Index end, const T* from_a, const T* from_b,
@@ -99,22 +105,17 @@ Tensor operator*(double a, const Tensor& b);
 Tensor operator/(double a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
-Tensor sqrt(const Tensor& x);
-Tensor tanh(const Tensor& x);
-/// σ(x) = 1 / (1 + e⁻ˣ)
-Tensor sigmoid(const Tensor& x);
-/// log(1 + eˣ), without overflow
-Tensor softplus(const Tensor& x);
+// exp, tanh, log and the other functions of one input: see functions.inc.
+#define ATTUNE_FUNCTION(name, kept, value, gradient) Tensor name(const Tensor& x);
+#include <attune/tensor/functions.inc>
+
 /// x σ(2u), u = √(2/π) (x + 0.044715 x³), the tanh form of the GELU (Hendrycks and Gimpel, 2016,
 /// section 2); and dx of it.
 Tensor gelu(const Tensor& x);
 Tensor gelu_backward(const Tensor& x, const Tensor& dy);
-/// |x|
-Tensor abs(const Tensor& x);
-/// xᵖ, as std::pow: NaN where x < 0 and p is not whole.
-Tensor power(const Tensor& x, double p);
+/// aᵇ, as std::pow: NaN where a < 0 and b is not an integer.
+Tensor power(const Tensor& a, const Tensor& b);
+Tensor power(const Tensor& a, double b);
 /// The larger of two; NaN where either is.
 Tensor maximum(const Tensor& a, const Tensor& b);
 /// The smaller of two; NaN where either is.
@@ -123,24 +124,54 @@ Tensor minimum(const Tensor& a, const Tensor& b);
 /// x repeated over the axes that `shape` adds to it, or that have extent 1 in x; x itself where it
 /// has that shape. Throws where it does not broadcast to it.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
-/// a where the mask is 1, b where it is 0, with all three broadcast; what stands in the other one
-/// does not matter, NaN included. The mask may have any dtype; a and b have the same.
+/// a where the mask is 1, b where it is 0, with all three broadcast; the element that is not
+/// selected does not matter, NaN included. The mask may have any dtype; a and b have the same.
 Tensor where(const Mask& mask, const Tensor& a, const Tensor& b);
-inline Tensor where(const Mask& mask, const Tensor& a, double b) {
-  return where(mask, a, scalar(b, a.dtype()));
+
+// Numbers as operands, and what is made of the above: for Tensor and Var.
+template <Value X>
+X where(const Mask& mask, const X& a, double b) {
+  return where(mask, a, X(scalar(b, a.dtype())));
+}
+template <Value X>
+X where(const Mask& mask, double a, const X& b) {
+  return where(mask, X(scalar(a, b.dtype())), b);
+}
+template <Value X>
+X maximum(const X& x, double least) {
+  return maximum(x, X(scalar(least, x.dtype())));
+}
+template <Value X>
+X minimum(const X& x, double most) {
+  return minimum(x, X(scalar(most, x.dtype())));
+}
+/// min(max(x, low), high); the gradient is that of x where low <= x <= high, otherwise 0.
+template <Value X>
+X clamp(const X& x, double low, double high) {
+  return minimum(maximum(x, low), high);
+}
+/// x where x > 0, slope · x elsewhere (Maas, Hannun and Ng, 2013).
+template <Value X>
+X leaky_relu(const X& x, double slope = 0.01) {
+  return where(x > 0, x, slope * x);
 }
 
-/// Comparisons, also of i32: a mask of a's dtype, 1 where they hold and 0 elsewhere, NaN included.
-Tensor equal(const Tensor& a, const Tensor& b);
-Tensor less(const Tensor& a, const Tensor& b);
-Tensor less_equal(const Tensor& a, const Tensor& b);
-Tensor greater(const Tensor& a, const Tensor& b);
-Tensor greater_equal(const Tensor& a, const Tensor& b);
-Tensor equal(const Tensor& a, double b);
-Tensor less(const Tensor& a, double b);
-Tensor less_equal(const Tensor& a, double b);
-Tensor greater(const Tensor& a, double b);
-Tensor greater_equal(const Tensor& a, double b);
+/// Comparisons: 1 where they hold and 0 elsewhere, NaN included, in a's dtype.
+#define ATTUNE_COMPARISON(name, op)                                                  \
+  Tensor name(const Tensor& a, const Tensor& b);                                     \
+  Tensor name(const Tensor& a, double b);                                            \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return name(a, b); } \
+  inline Tensor operator op(const Tensor& a, double b) { return name(a, b); }
+ATTUNE_COMPARISON(equal, ==)
+ATTUNE_COMPARISON(not_equal, !=)
+ATTUNE_COMPARISON(less, <)
+ATTUNE_COMPARISON(less_equal, <=)
+ATTUNE_COMPARISON(greater, >)
+ATTUNE_COMPARISON(greater_equal, >=)
+#undef ATTUNE_COMPARISON
+/// 1 where an element is neither NaN nor infinite, 0 elsewhere.
+Tensor isfinite(const Tensor& x);
+Tensor isnan(const Tensor& x);
 
 /// a += b and a *= s, without a new tensor; b has the shape of a's last axes, and its dtype.
 void add_in_place(Tensor& a, const Tensor& b);

@@ -12,7 +12,7 @@ namespace attune {
 /// x), only positions with mask 1 take part and all others get exactly 0; where no
 /// position has mask 1, all weights are 0. What x holds at masked positions does not matter, NaN
 /// included.
-Tensor softmax(const Tensor& x, int axis, const Mask& mask = {});
+Tensor softmax(const Tensor& x, int axis = -1, const Mask& mask = {});
 
 /// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
@@ -21,7 +21,7 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
 Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
 
 /// Along an axis; -∞ everywhere in a column of only -∞.
-Tensor log_softmax(const Tensor& x, int axis);
+Tensor log_softmax(const Tensor& x, int axis = -1);
 
 /// Cross-entropy of every row with label smoothing ε, and what backward needs: the largest logit
 /// m_n and 1 / Σ_v e^{x_nv - m_n}. A row of only -∞ has loss ∞ and gradient 0.

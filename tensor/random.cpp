@@ -5,8 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/random.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
@@ -119,12 +121,49 @@ std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
   return order;
 }
 
-Tensor randn(const Shape& shape, DType dtype, std::uint64_t seed) {
-  Random random(seed);
-  Tensor x = Tensor::uninitialized(shape, DType::f64, "randn");
+namespace {
+
+template <class Draw>
+Tensor drawn(const Shape& shape, DType dtype, Draw draw) {
+  Tensor x = Tensor::uninitialized(shape, DType::f64, "random");
   double* values = x.mutable_data<double>();
-  for (Index i = 0; i < x.size(); ++i) values[i] = random.normal();
+  for (Index i = 0; i < x.size(); ++i) values[i] = draw();
   return x.to(dtype);
+}
+
+}  // namespace
+
+Tensor normal(const Shape& shape, Random& random, DType dtype) {
+  return drawn(shape, dtype, [&] { return random.normal(); });
+}
+
+Tensor uniform(const Shape& shape, Random& random, double low, double high, DType dtype) {
+  return drawn(shape, dtype, [&] { return random.uniform(low, high); });
+}
+
+Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype) {
+  if (!(p >= 0 && p <= 1)) fail("bernoulli", "p = {} is not in 0 to 1", p);
+  return drawn(shape, dtype, [&] { return random.uniform() < p ? 1.0 : 0.0; });
+}
+
+Tensor integers(const Shape& shape, Random& random, Index low, Index high) {
+  if (low >= high) fail("integers", "there is no number from {} to below {}", low, high);
+  return drawn(shape, DType::i32,
+               [&] { return static_cast<double>(low + random.below(high - low)); });
+}
+
+Tensor permutation(Index n, Random& random) {
+  require_places_in_i32("permutation", n);
+  if (n < 0) fail("permutation", "n = {} is negative", n);
+  const auto order = shuffled(static_cast<std::size_t>(n), Random(random.bits(), random.bits()));
+  Tensor y = Tensor::uninitialized({n}, DType::i32);
+  std::ranges::copy(order, y.mutable_data<std::int32_t>());
+  return y;
+}
+
+Tensor categorical(const Tensor& logits, Random& random) {
+  const Tensor gumbel = -log(-log(1 - uniform(logits.shape(), random, 0x1p-53, 1, DType::f64)));
+  return argmax(logits.to(DType::f64) + gumbel);
 }
 
 }  // namespace attune

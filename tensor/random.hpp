@@ -52,7 +52,19 @@ class Random {
 /// A random order of 0 .. n-1 (Fisher and Yates).
 std::vector<std::uint32_t> shuffled(std::size_t n, Random random);
 
-/// Elements from the standard normal distribution; for tests and experiments.
-Tensor randn(const Shape& shape, DType dtype = DType::f32, std::uint64_t seed = 1);
+// Random tensors. Each call draws new numbers, as `random` moves on; the values are those of f64,
+// rounded to the dtype.
+Tensor normal(const Shape& shape, Random& random, DType dtype = DType::f32);
+/// Uniform in [low, high).
+Tensor uniform(const Shape& shape, Random& random, double low = 0, double high = 1,
+               DType dtype = DType::f32);
+/// 1 with probability p, else 0.
+Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype = DType::f32);
+/// i32, uniform in [low, high).
+Tensor integers(const Shape& shape, Random& random, Index low, Index high);
+/// (n) i32: the numbers below n in a random order.
+Tensor permutation(Index n, Random& random);
+/// logits (..., V) -> (...) i32: classes with probabilities softmax(logits), by Gumbel's method.
+Tensor categorical(const Tensor& logits, Random& random);
 
 }  // namespace attune

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -51,10 +52,11 @@ Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
   return y;
 }
 
-std::array<bool, Shape::max_rank> chosen_axes(const Shape& shape, const std::vector<int>& axes) {
+std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape& shape,
+                                              const Axes& axes) {
   std::array<bool, Shape::max_rank> chosen{};
   std::fill_n(chosen.begin(), shape.rank(), axes.empty());
-  for (int axis : axes) chosen[shape.axis(axis)] = true;
+  for (int axis : axes) chosen[shape.axis(axis, operation)] = true;
   return chosen;
 }
 
@@ -77,8 +79,9 @@ double scaled_norm(const T* x, Index n, Index step) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
-  const auto chosen = chosen_axes(x.shape(), axes);
+Tensor sum(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  if (x.dtype() == DType::i32) return to_i32("sum", sum(x.to(DType::f64), axes, keep));
+  const auto chosen = chosen_axes("sum", x.shape(), axes);
   Tensor y = x;
   // One run of adjacent axes after another, from the end.
   for (int end = x.rank(), begin; end > 0; end = begin) {
@@ -96,14 +99,14 @@ Tensor sum(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
   return y.reshape(kept);
 }
 
-Index reduced_size(const Shape& shape, const std::vector<int>& axes) {
-  const auto chosen = chosen_axes(shape, axes);
+Index reduced_size(const Shape& shape, const Axes& axes) {
+  const auto chosen = chosen_axes("reduction", shape, axes);
   Index n = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) n *= chosen[axis] ? shape[axis] : 1;
   return n;
 }
 
-Tensor mean(const Tensor& x, const std::vector<int>& axes, KeepAxes keep) {
+Tensor mean(const Tensor& x, const Axes& axes, KeepAxes keep) {
   const Index n = reduced_size(x.shape(), axes);
   if (n == 0) fail("mean", "there is nothing to average in {}", x.shape());
   return sum(x, axes, keep) / static_cast<double>(n);
@@ -147,8 +150,114 @@ Largest max_forward(const Tensor& x, int axis, const char* operation) {
   return y;
 }
 
-Tensor argmax(const Tensor& x) {
-  return max_forward(x, -1, "argmax").places.reshape(x.shape().without(-1));
+Tensor argmax(const Tensor& x, int axis, KeepAxes keep) {
+  if (x.dtype() == DType::i32) return argmax(x.to(DType::f64), axis, keep);
+  const Tensor places = max_forward(x, axis, "argmax").places;
+  return keep == KeepAxes::yes ? places : places.reshape(x.shape().without(axis));
+}
+Tensor argmin(const Tensor& x, int axis, KeepAxes keep) {
+  return argmax(-(x.dtype() == DType::i32 ? x.to(DType::f64) : x), axis, keep);
+}
+
+JoinedAxes join_axes(const char* operation, const Shape& shape, const Axes& axes, KeepAxes keep) {
+  const auto chosen = chosen_axes(operation, shape, axes);
+  JoinedAxes joined;
+  std::vector<Index> extents, reduced, last;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (chosen[axis]) last.push_back(axis);
+    if (!chosen[axis]) joined.order.push_back(axis), extents.push_back(shape[axis]);
+    if (!chosen[axis] || keep == KeepAxes::yes) reduced.push_back(chosen[axis] ? 1 : shape[axis]);
+  }
+  joined.reduced = Shape(reduced);
+  if (last.size() == 1) {  // as it is
+    joined.order.resize(shape.rank());
+    std::iota(joined.order.begin(), joined.order.end(), 0);
+    joined.shape = shape;
+    joined.axis = static_cast<int>(last[0]);
+    return joined;
+  }
+  joined.order.insert(joined.order.end(), last.begin(), last.end());
+  extents.push_back(reduced_size(shape, axes));
+  joined.shape = Shape(extents);
+  joined.axis = static_cast<int>(extents.size()) - 1;
+  return joined;
+}
+
+namespace {
+
+/// forward(x, axis), which leaves extent 1 there, over several axes.
+template <class Forward>
+Tensor over_axes(const char* operation, const Tensor& x, const Axes& axes, KeepAxes keep,
+                 Forward forward) {
+  if (x.dtype() == DType::i32)
+    return to_i32(operation, over_axes(operation, x.to(DType::f64), axes, keep, forward));
+  const JoinedAxes joined = join_axes(operation, x.shape(), axes, keep);
+  return forward(permute(x, joined.order).reshape(joined.shape), joined.axis)
+      .reshape(joined.reduced);
+}
+
+}  // namespace
+
+Tensor max(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("max", x, axes, keep,
+                   [](const Tensor& of, int axis) { return max_forward(of, axis).values; });
+}
+
+Tensor min(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("min", x, axes, keep, [](const Tensor& of, int axis) {
+    return -max_forward(-of, axis, "min").values;
+  });
+}
+
+Tensor prod(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("prod", x, axes, keep, prod_forward);
+}
+
+Tensor any(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  return sum(x != 0, axes, keep) != 0;
+}
+
+Tensor all(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  return sum(x == 0, axes, keep) == 0;
+}
+
+Tensor prod_forward(const Tensor& x, int axis) {
+  const detail::AxisView view("prod", x, axis);
+  Tensor y = full(x.shape().with(axis, 1), 1, x.dtype());
+  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
+    const detail::AxisView::Block block = view.block(i);
+    double product[detail::widest_column_block];
+    std::fill_n(product, block.width, 1.0);
+    view.for_elements(block, [&](Index at, Index j) { product[j] *= from[at]; });
+    for (Index j = 0; j < block.width; ++j)
+      to[view.reduced(block.first) + j] = static_cast<T>(product[j]);
+  };
+  parallel_rows("prod", std::tie(x, y), view.blocks(), view.tile(), compute);
+  return y;
+}
+
+Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
+  const detail::AxisView view("prod", x, axis);
+  Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "prod");
+  const auto compute = [&]<class T>(Index i, const T* from, const T* d, T* to) {
+    const detail::AxisView::Block block = view.block(i);
+    for (Index j = 0; j < block.width; ++j) {
+      std::vector<double> before(view.n);  // products of the elements before each
+      double product = d[view.reduced(block.first) + j];
+      for (Index k = 0; k < view.n; ++k) {
+        before[k] = product;
+        product *= from[block.first + k * view.inner + j];
+      }
+      product = 1;  // of the elements after each
+      for (Index k = view.n; k-- > 0;) {
+        const Index at = block.first + k * view.inner + j;
+        to[at] = static_cast<T>(before[k] * product);
+        product *= from[at];
+      }
+    }
+  };
+  parallel_rows("prod", std::tie(x, dy, dx), view.blocks(), view.tile(), compute);
+  return dx;
 }
 
 Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis) {

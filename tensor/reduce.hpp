@@ -10,18 +10,52 @@ namespace attune {
 /// Whether a reduced axis stays with extent 1.
 enum class KeepAxes : bool { no, yes };
 
-/// Sum over the axes given (negative ones count from the end); over all of them when none is given.
-Tensor sum(const Tensor& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
-Tensor mean(const Tensor& x, const std::vector<int>& axes = {}, KeepAxes keep = KeepAxes::no);
+/// The axes of a reduction: one, several, or all where none is given. Negative ones count from the
+/// end.
+struct Axes : std::vector<int> {
+  Axes() = default;
+  Axes(int axis) : vector{axis} {}                          // NOLINT: sum(x, -1)
+  Axes(std::initializer_list<int> axes) : vector(axes) {}   // sum(x, {0, 2})
+  Axes(std::vector<int> axes) : vector(std::move(axes)) {}  // NOLINT
+};
+
+// i32 elements are summed and multiplied as double; a result that no i32 holds is an error.
+Tensor sum(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+Tensor mean(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+/// The product of the elements; 1 of nothing.
+Tensor prod(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+/// The largest element; NaN counts as larger than any number. Throws where there is none.
+Tensor max(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+/// The smallest element; NaN counts as smaller than any number. Throws where there is none.
+Tensor min(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+/// 1 if any, or each, element is not 0; else 0. Of x's dtype.
+Tensor any(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+Tensor all(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+
+/// How kernels that reduce one axis reduce several: x permuted by `order` and reshaped to `shape` has
+/// them joined as `axis`. The result is reshaped to `reduced`.
+struct JoinedAxes {
+  std::vector<int> order;
+  Shape shape, reduced;
+  int axis;
+};
+JoinedAxes join_axes(const char* operation, const Shape& shape, const Axes& axes, KeepAxes keep);
+
+/// The product along an axis, which stays with extent 1, and its gradient: each element gets dy
+/// times the product of the others.
+Tensor prod_forward(const Tensor& x, int axis);
+Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis);
 
 /// The sum over whatever was broadcast when `shape` became x's shape: the gradient of broadcasting.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 /// Number of elements that are reduced into one.
-Index reduced_size(const Shape& shape, const std::vector<int>& axes);
+Index reduced_size(const Shape& shape, const Axes& axes);
 
-/// (..., n) -> (...) i32: where the largest element of the last axis is, the first one of equals.
-Tensor argmax(const Tensor& x);
+/// The index, i32, of the largest or smallest element along an axis: the first one of equals, or of
+/// NaNs. (..., n) -> (...) by default.
+Tensor argmax(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
+Tensor argmin(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
 
 /// The largest element along an axis, which stays with extent 1, and its place there: the first of
 /// equals, or of NaNs, which count as larger than any number. Throws where the axis is empty.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -60,6 +61,8 @@ std::string to_string(std::span<const Index> extents) {
 std::string to_string(const Shape& shape) {
   return to_string(std::span(shape.begin(), shape.end()));
 }
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
 
 Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
   const Shape& longer = a.rank() >= b.rank() ? a : b;

@@ -12,8 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace attune {
@@ -32,12 +34,20 @@ constexpr const char* name_of(DType dtype) {
 
 constexpr bool is_floating(DType dtype) { return dtype != DType::i32; }
 
+namespace detail {
 template <class T>
-inline constexpr DType dtype_of = DType::f32;
-template <>
-inline constexpr DType dtype_of<double> = DType::f64;
-template <>
-inline constexpr DType dtype_of<std::int32_t> = DType::i32;
+constexpr DType dtype_for() {
+  constexpr bool is_f32 = std::is_same_v<T, float>, is_f64 = std::is_same_v<T, double>;
+  static_assert(is_f32 || is_f64 || std::is_same_v<T, std::int32_t>,
+                "elements of a Tensor are float, double or std::int32_t");
+  return is_f32 ? DType::f32 : is_f64 ? DType::f64 : DType::i32;
+}
+}  // namespace detail
+
+/// The DType of float, double or std::int32_t; another T does not compile. Convert 64-bit integers
+/// and booleans to std::int32_t first: ids are i32, masks 0 and 1 of any dtype.
+template <class T>
+inline constexpr DType dtype_of = detail::dtype_for<T>();
 
 /// The extents of a tensor, outermost first: at most `max_rank`, none negative, stored inline. The
 /// product of those that are not 0 is at most 2^59: no product of extents, nor of bytes, wraps.
@@ -121,6 +131,7 @@ class Restored {
 /// "(3, 4)"; "()" for a scalar.
 std::string to_string(const Shape& shape);
 std::string to_string(std::span<const Index> extents);
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 /// The shape of `a op b` under NumPy's broadcasting rule: axes are aligned at the end, and extents
 /// must agree or be 1. Throws an Error that names `operation`.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/tensor.hpp>
@@ -95,7 +96,8 @@ Index Tensor::offset_of(std::initializer_list<Index> place) const {
   bool exists = static_cast<int>(place.size()) == rank();
   Index offset = 0;
   for (int axis = 0; exists && axis < rank(); ++axis) {
-    const Index i = place.begin()[axis];
+    Index i = place.begin()[axis];
+    if (i < 0) i += dim(axis);
     exists = i >= 0 && i < dim(axis);
     offset = offset * dim(axis) + i;
   }
@@ -122,7 +124,9 @@ template std::vector<double> Tensor::to_vector() const;
 template std::vector<std::int32_t> Tensor::to_vector() const;
 
 Tensor Tensor::operator[](Index t) const {
-  if (rank() == 0 || t < 0 || t >= dim(0)) fail("tensor", "row {} of {} does not exist", t, shape_);
+  if (rank() == 0 || t < -dim(0) || t >= dim(0))
+    fail("tensor", "row {} of {} does not exist", t, shape_);
+  if (t < 0) t += dim(0);
   Tensor row = slice(t, t + 1);
   row.shape_ = shape_.without(0);
   return row;
@@ -157,7 +161,7 @@ Tensor Tensor::reshape(std::span<const Index> extents) const {
 }
 
 Tensor Tensor::clone() const {
-  Tensor result = uninitialized(shape_, dtype_);
+  Tensor result = uninitialized(shape_, dtype_, "clone");
   copy(*this, result);
   return result;
 }
@@ -165,7 +169,7 @@ Tensor Tensor::clone() const {
 Tensor Tensor::to(DType dtype) const {
   require_defined("to", *this);
   if (dtype == dtype_) return *this;
-  Tensor result = uninitialized(shape_, dtype);
+  Tensor result = uninitialized(shape_, dtype, "to");
   visit(dtype_, [&](auto from_zero) {
     visit(dtype, [&](auto to_zero) {
       using To = decltype(to_zero);
@@ -189,6 +193,31 @@ Tensor arange(Index n, DType dtype) {
   return result;
 }
 
+Tensor arange(double begin, double end, double step, DType dtype) {
+  const double n = std::ceil((end - begin) / step);
+  if (!(step != 0 && n < 0x1p53))
+    fail("arange", "{:g} to {:g} by {:g} do not end", begin, end, step);
+  Tensor result =
+      Tensor::uninitialized({std::max<Index>(0, static_cast<Index>(n))}, DType::f64, "arange");
+  double* to = result.mutable_data<double>();
+  for (Index i = 0; i < result.size(); ++i) to[i] = begin + static_cast<double>(i) * step;
+  return dtype == DType::i32 ? to_i32("arange", result) : result.to(dtype);
+}
+
+Tensor linspace(double begin, double end, Index n, DType dtype) {
+  if (n < 1) fail("linspace", "n = {} must be at least 1", n);
+  Tensor result = full({n}, end, DType::f64);
+  double* to = result.mutable_data<double>();
+  for (Index i = 0; i + 1 < n; ++i)
+    to[i] = begin + static_cast<double>(i) * ((end - begin) / static_cast<double>(n - 1));
+  return dtype == DType::i32 ? to_i32("linspace", result) : result.to(dtype);
+}
+
+Tensor eye(Index n, DType dtype) {
+  const Tensor places = arange(n);
+  return equal(places.reshape({n, 1}), places).to(dtype);
+}
+
 Mask::Mask(Tensor values) : Tensor(std::move(values)) {
   if (!defined()) return;
   const Tensor floating = is_floating(dtype()) ? *this : Tensor::to(DType::f32);
@@ -202,7 +231,7 @@ Mask::Mask(Tensor values) : Tensor(std::move(values)) {
 }
 
 Tensor full(const Shape& shape, double value, DType dtype) {
-  Tensor result = Tensor::uninitialized(shape, dtype);
+  Tensor result = Tensor::uninitialized(shape, dtype, "full");
   fill(result, value);
   return result;
 }
@@ -213,6 +242,7 @@ void fill(Tensor& x, double value) {
     using T = decltype(zero);
     T* to = x.mutable_data<T>();
     const T element = converted<T>("fill", value);
+    if (!is_floating(x.dtype()) && element != value) fail("fill", "no i32 holds {:g}", value);
     parallel_ranges(x.size(), copy_tile / 4,
                     [&](Index begin, Index end) { std::fill_n(to + begin, end - begin, element); });
   });

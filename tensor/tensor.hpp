@@ -1,6 +1,7 @@
 // The n-dimensional array: contiguous, row-major, reference counted.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <iosfwd>
 #include <span>
@@ -90,7 +91,8 @@ class Tensor {
     return reinterpret_cast<T*>(buffer_->elements() + offset_);
   }
 
-  /// One element: `x.at<float>({t, b})`; T must be the dtype's type. Throws when there is none.
+  /// One element: `x.at<float>({t, -1})`; T must be the dtype's type. Negative indices count from the
+  /// end. Throws when there is none.
   template <class T>
   T at(std::initializer_list<Index> place) const {
     return data<T>()[offset_of(place)];
@@ -108,7 +110,7 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector() const;
 
-  /// Row t of the outermost axis: shape without that axis. A view.
+  /// Row t of the outermost axis, from the end if negative: shape without that axis. A view.
   Tensor operator[](Index t) const;
 
   /// Rows begin to end (exclusive) of the outermost axis. A view.
@@ -165,11 +167,23 @@ class Mask : public Tensor {
   Mask to(DType dtype) const { return defined() ? unchecked(Tensor::to(dtype)) : *this; }
 };
 
+/// Tensor and Var: one definition serves both where the operations in it exist for both.
+template <class X>
+concept Value = std::is_constructible_v<X, Tensor> && requires(const X& x) {
+  { x.dtype() } -> std::same_as<DType>;
+};
+
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
 inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
 /// 0, 1, ... n - 1
 Tensor arange(Index n, DType dtype = DType::i32);
+/// begin, begin + step, ... up to, not including, end; step may be negative, not 0.
+Tensor arange(double begin, double end, double step = 1, DType dtype = DType::i32);
+/// n numbers from begin to end, both included, the same distance apart.
+Tensor linspace(double begin, double end, Index n, DType dtype = DType::f32);
+/// The identity matrix (n, n).
+Tensor eye(Index n, DType dtype = DType::f32);
 /// A scalar, shape ().
 inline Tensor scalar(double value, DType dtype = DType::f32) { return full({}, value, dtype); }
 /// Overwrites all elements.

@@ -8,6 +8,7 @@
 #include <attune/tensor/random.hpp>
 
 #include "support/counters.hpp"
+#include "support/randn.hpp"
 
 namespace attune {
 namespace {

@@ -5,6 +5,7 @@
 #include <attune/nn/recurrent.hpp>
 
 #include "support/counters.hpp"
+#include "support/randn.hpp"
 
 namespace attune {
 namespace {

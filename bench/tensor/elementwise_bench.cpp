@@ -2,10 +2,12 @@
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/index.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/counters.hpp"
+#include "support/randn.hpp"
 
 namespace attune {
 namespace {
@@ -71,7 +73,7 @@ void embedding(benchmark::State& state) {
   Tensor dtable = zeros(table.shape());
   for (auto _ : state) {
     const Tensor rows = gather(table, ids);
-    scatter_add(dtable, ids, rows);
+    scatter_add_in_place(dtable, ids, rows);
   }
   bench::set_bytes(state, 5.0 * 1280 * 256 * 4);  // read, write; read, read and write
 }

@@ -6,6 +6,7 @@
 #include <attune/tensor/threads.hpp>
 
 #include "support/counters.hpp"
+#include "support/randn.hpp"
 
 namespace attune {
 namespace {

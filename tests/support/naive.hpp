@@ -14,6 +14,16 @@
 
 #include "support/errors.hpp"
 
+namespace attune {
+
+/// Standard normal numbers that are the same at every call.
+inline Tensor randn(const Shape& shape, DType dtype = DType::f32, std::uint64_t seed = 1) {
+  Random random(seed);
+  return normal(shape, random, dtype);
+}
+
+}  // namespace attune
+
 namespace attune::naive {
 
 using At = std::vector<Index>;
@@ -227,6 +237,13 @@ inline Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
     source[static_cast<std::size_t>(axis)] += begin;
     y[at] = from[source];
   });
+  return y.tensor(x.dtype());
+}
+
+/// y[at] = x[source(at)].
+inline Tensor moved(const Tensor& x, const Shape& shape, const std::function<At(At)>& source) {
+  Array y(shape), from(x);
+  for_each_index(shape, [&](const At& at) { y[at] = from[source(at)]; });
   return y.tensor(x.dtype());
 }
 

@@ -77,7 +77,12 @@ struct OpInput {
     if (kind == Kind::away_from_zero) return away_from_zero(size, seed);
     if (kind == Kind::positive) return positive(size, seed);
     const Tensor x = randn(size, DType::f64, seed);
-    if (kind == Kind::mask) return naive::map(x, [](double v) { return v > -0.5; });
+    if (kind == Kind::mask) {  // with a 1, and a 0 where it has a second element
+      Tensor mask = naive::map(x, [](double v) { return v > -0.5; });
+      for (Index i = 0; i < std::min<Index>(2, x.size()); ++i)
+        mask.mutable_data<double>()[i] = i == 0 ? 1 : 0;
+      return mask;
+    }
     if (kind == Kind::normal) return x;
     const Index limit = extent(below, letter);
     const auto id = [&](double v) { return static_cast<Index>(std::abs(v) * 1e3) % limit; };
@@ -129,7 +134,7 @@ struct List {
   void add(const std::string& name, const std::vector<OpInput>& inputs, const Function& f,
            const Function& reference, double largest = 10) {
     OpCase& op = cases.emplace_back(OpCase{group, name, inputs, f, reference, largest});
-    std::uint64_t seed = cases.size() * 10;
+    std::uint64_t seed = Random(3, name).bits();  // the other cases do not matter
     for (const OpInput& input : inputs)
       (input.differentiable() ? op.inputs : op.constants).push_back(input.draw(++seed));
   }
@@ -161,6 +166,9 @@ inline void add_arithmetic(List& list) {
           [g = reference](const Vars& v) { return naive::zip(v[0].value(), v[1].value(), g); });
     }
   }
+  for (const auto& [a, b] : {std::pair{"+ A B C", "A B C"}, {"+ A 1 C", "B 1"}, {"+ C", "A B C"}})
+    list.add(fmt::format("power ({}) ({})", a, b), {a, b}, OF(power(v[0], v[1])),
+             OF(naive::zip(t(0), t(1), [](double x, double p) { return std::pow(x, p); })), 2);
   const char* masked[][3] = {{"A B C", "A B C", "A B C"},
                              {"C", "A B C", "B 1"},
                              {"A 1 1", "B C", ""},
@@ -197,6 +205,20 @@ inline void add_functions(List& list) {
       {"tanh", "A B C", tanh, [](double x) { return std::tanh(x); }},
       {"sigmoid", "A B C", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }},
       {"softplus", "A B C", softplus, [](double x) { return std::log1p(std::exp(x)); }},
+      {"expm1", "A B C", expm1, [](double x) { return std::exp(x) - 1; }},
+      {"log1p", "+ A B C", log1p, [](double x) { return std::log(1 + x); }},
+      {"sin", "A B C", sin, [](double x) { return std::sin(x); }},
+      {"cos", "A B C", cos, [](double x) { return std::cos(x); }},
+      {"erf", "A B C", erf, [](double x) { return std::erf(x); }},
+      {"silu", "A B C", silu, [](double x) { return x / (1 + std::exp(-x)); }},
+      {"x sign(x)", "~ A B C", [](V x) { return x * sign(x); },
+       [](double x) { return std::abs(x); }},
+      {"leaky_relu", "~ A B C", [](V x) { return leaky_relu(x, 0.1); },
+       [](double x) { return x > 0 ? x : 0.1 * x; }},
+      {"clamp", "A B C", [](V x) { return clamp(x, -0.7, 1.1); },
+       [](double x) { return std::clamp(x, -0.7, 1.1); }},
+      {"maximum with a number", "~ A B C", [](V x) { return maximum(x, 0); },
+       [](double x) { return std::max(x, 0.0); }},
       {"gelu", "A B C", gelu,
        [](double x) {
          return x / 2 *
@@ -265,6 +287,13 @@ inline void add_products(List& list) {
   batched("with K = 1", "B M 1", "B 1 N");
   batched("with two leading axes", "B A D C", "B A C 1");
   batched("without leading axes", "M K", "K N");
+  const Function sum_of_products =
+      OF(sum(unsqueeze(v[0], -1) * unsqueeze(v[1], v[1].rank() - 2), -2));
+  list.add("batched_matmul with broadcast axes", {"B 1 M K", "A K N"},
+           OF(batched_matmul(v[0], v[1])), sum_of_products);
+  list.add("batched_matmul with broadcast axes and transposes", {"K M", "B N K"},
+           OF(batched_matmul(v[0], v[1], {.a = true, .b = true})),
+           OF(sum_of_products({transpose(v[0], 0, 1), transpose(v[1], 1, 2)})));
 }
 
 inline void add_reductions(List& list) {
@@ -293,8 +322,16 @@ inline void add_reductions(List& list) {
   over("", {}, {});
 
   using Line = const std::vector<double>&;
-  using Reduce = Var (*)(V, int, KeepAxes);
-  const auto along = [&](const char* name, Reduce f, double (*reference)(Line)) {
+  const auto over_two = [&](const char* name, Var (*f)(V, const Axes&, KeepAxes),
+                            double (*reference)(Line)) {
+    list.add(
+        fmt::format("{} over two axes, kept", name), {"A D C"}, OF(f(v[0], {-1, 0}, KeepAxes::yes)),
+        OF(naive::along_axis(naive::permute(t(0), {1, 0, 2}).reshape({4, 15}), 1, true, reference)
+               .reshape({1, 4, 1})));
+    list.add(fmt::format("{} over all axes", name), {"A D C"}, OF(f(v[0], {}, KeepAxes::no)),
+             OF(naive::along_axis(t(0).reshape({60}), 0, false, reference)));
+  };
+  const auto along = [&](const char* name, const auto& f, double (*reference)(Line)) {
     for (const auto& [axis, keep] : {std::pair{0, KeepAxes::no},
                                      {1, KeepAxes::yes},
                                      {2, KeepAxes::no},
@@ -308,10 +345,36 @@ inline void add_reductions(List& list) {
           OF(naive::along_axis(t(0), positive, kept, reference)));
     }
   };
-  along("max", max, [](Line x) { return *std::ranges::max_element(x); });
-  along("norm", norm,
+  const auto extreme = [&](const char* name, Var (*f)(V, const Axes&, KeepAxes),
+                           double (*reference)(Line)) {
+    along(name, f, reference);
+    over_two(name, f, reference);
+  };
+  extreme("max", max, [](Line x) { return *std::ranges::max_element(x); });
+  extreme("min", min, [](Line x) { return *std::ranges::min_element(x); });
+  extreme("prod", prod,
+          [](Line x) { return std::accumulate(x.begin(), x.end(), 1.0, std::multiplies<>()); });
+  using Spread = Var (*)(V, const Axes&, KeepAxes);
+  const auto variance = [](Line x) {
+    const auto n = static_cast<double>(x.size());
+    const double mean = std::accumulate(x.begin(), x.end(), 0.0) / n;
+    double total = 0;
+    for (const double e : x) total += (e - mean) * (e - mean);
+    return total / (n - 1);
+  };
+  extreme("var", Spread([](V x, const Axes& axes, KeepAxes keep) { return var(x, axes, keep); }),
+          variance);
+  over_two("std", Spread([](V x, const Axes& axes, KeepAxes keep) { return std(x, axes, keep); }),
+           [](Line x) {
+             const auto n = static_cast<double>(x.size());
+             double total = 0, squares = 0;
+             for (const double e : x) total += e, squares += e * e;
+             return std::sqrt((squares - total * total / n) / (n - 1));
+           });
+  using Reduce = Var (*)(V, int, KeepAxes);
+  along("norm", Reduce(norm),
         [](Line x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); });
-  along("log_sum_exp", log_sum_exp, [](Line x) {
+  along("log_sum_exp", Reduce(log_sum_exp), [](Line x) {
     return std::log(std::accumulate(x.begin(), x.end(), 0.0,
                                     [](double total, double e) { return total + std::exp(e); }));
   });
@@ -339,8 +402,8 @@ inline void add_normalisations(List& list) {
   masked("with a mask shared by heads", "B S A", 1, "mask S A");
   masked("with a mask that is all 0 in a column", "5 3", 0, mask_of(5, {2, 0, 4}));
   masked("with a mask along the last axis", "A V", -1, "mask A V");
-  list.add("softmax with a mask, and its meaning", {"S A", "mask S A"}, OF(softmax(v[0], 1, t(1))),
-           OF(reference::softmax(v[0], 1, t(1))));
+  list.add("softmax with a mask, and its meaning", {"5 3", mask_of(5, {5, 2, 4})},
+           OF(softmax(v[0], 1, t(1))), OF(reference::softmax(v[0], 1, t(1))));
   for (const auto& [x, n] : {std::pair{"A B C", "C"}, {"D 19", "19"}, {"6", "6"}, {"130 2", "2"}}) {
     list.add(fmt::format("layer_norm ({})", x), {x, n, n}, OF(layer_norm(v[0], v[1], v[2], 0.25)),
              OF(reference::layer_norm(v[0], v[1], v[2], 0.25)));
@@ -446,6 +509,107 @@ inline void add_arrangements(List& list) {
   windows("7 B A", {.width = 3, .stride = 2, .before = 2, .after = 1});
   windows("B A D", {.width = 5, .stride = 1, .before = 2, .after = 2});
   windows("S A 1", {.width = 2, .stride = 2, .after = 1});
+}
+
+/// Each reference is a loop over elements, or other operations.
+inline void add_indexing(List& list) {
+  using naive::At;
+  list.group = "indexing";
+  const auto moved = [&](const char* name, const char* x, const Function& f, const Shape& shape,
+                         const std::function<At(At)>& source) {
+    list.add(name, {x}, f, OF(naive::moved(t(0), shape, source)));
+  };
+  moved("flip", "A D C", OF(flip(v[0], {0, -1})), {3, 4, 5}, [](At at) {
+    return At{2 - at[0], at[1], 4 - at[2]};
+  });
+  moved("roll", "A D C", OF(roll(v[0], -6, 1)), {3, 4, 5}, [](At at) {
+    return At{at[0], (at[1] + 6) % 4, at[2]};
+  });
+  moved("repeat", "A D C", OF(repeat(v[0], 3, -2)), {3, 12, 5}, [](At at) {
+    return At{at[0], at[1] / 3, at[2]};
+  });
+  moved("broadcast_to", "A 1 C", OF(broadcast_to(v[0], {2, 3, 4, 5})), {2, 3, 4, 5}, [](At at) {
+    return At{at[1], 0, at[3]};
+  });
+  moved("unsqueeze and squeeze", "A 1 C", OF(unsqueeze(squeeze(v[0], -2), -1)), {3, 5, 1},
+        [](At at) {
+          return At{at[0], 0, at[1]};
+        });
+  moved("stack along the last axis", "A D", OF(stack({v[0], v[0]}, -1)), {3, 4, 2}, [](At at) {
+    return At{at[0], at[1]};
+  });
+  moved("row from the end", "A D C", OF(v[0][-1]), {4, 5}, [](At at) {
+    return At{2, at[0], at[1]};
+  });
+  moved("slice from the end", "A D C", OF(slice(v[0], 1, -3, -1)), {3, 2, 5}, [](At at) {
+    return At{at[0], at[1] + 1, at[2]};
+  });
+  list.add("tril", {"B A D"}, OF(tril(v[0], 1)), [](const Vars& v) -> Var {
+    naive::Array y(v[0].value());
+    naive::for_each_index(v[0].shape(), [&](const At& at) { y[at] *= at[2] <= at[1] + 1; });
+    return y.tensor(v[0].dtype());
+  });
+  list.add("triu", {"A D"}, OF(triu(v[0]) + tril(v[0], -1)), OF(t(0)));
+  list.add("gather along axis 1", {"B V C", "ids<V A A"}, OF(gather(v[0], t(1), 1)),
+           OF(permute(gather(permute(v[0], {1, 0, 2}), t(1)), {2, 0, 1, 3})));
+  list.add("scatter_add", {"V C", "A C", ints({3}, {4, 1, 4})}, OF(scatter_add(v[0], t(2), v[1])),
+           OF(v[0] + matmul(one_hot(t(2), v[0]), v[1], {.a = true})));
+  list.add("scatter_add along axis 1", {"B V C", "B A C", ints({3}, {4, 1, 4})},
+           OF(scatter_add(v[0], t(2), v[1], 1)),
+           OF(permute(scatter_add(permute(v[0], {1, 0, 2}), t(2), permute(v[1], {1, 0, 2})),
+                      {1, 0, 2})));
+  for (const int axis : {0, -2}) {
+    list.add(fmt::format("take_along_axis {}", axis), {"V C", "ids<V A C"},
+             OF(take_along_axis(v[0], t(1), axis)), [](const Vars& v) {
+               Vars columns;
+               for (Index c = 0; c < v[0].dim(1); ++c)
+                 columns.push_back(gather(slice(v[0], 1, c, c + 1),
+                                          slice(v[1].value(), 1, c, c + 1).reshape({-1})));
+               return concat(columns, 1);
+             });
+  }
+  list.add("masked_select", {"A C", reals({3, 5}, {1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0})},
+           OF(masked_select(v[0], t(1))), OF(gather(reshape(v[0], {-1}), ints({3}, {0, 3, 13}))));
+  list.add("sort", {"A D"}, OF(sort(v[0], -1, Order::descending).values), [](const Vars& v) -> Var {
+    naive::Array y(v[0].value());
+    for (Index i = 0; i < v[0].dim(0); ++i) {
+      std::vector<double> row = v[0].value()[i].to_vector<double>();
+      std::ranges::sort(row, std::greater());
+      for (Index j = 0; j < v[0].dim(1); ++j) y[{i, j}] = row[static_cast<std::size_t>(j)];
+    }
+    return y.tensor(v[0].dtype());
+  });
+  list.add("topk", {"D A"}, OF(topk(v[0], 2, 0).values),
+           OF(slice(sort(v[0], 0, Order::descending).values, 0, 0, 2)));
+  const Tensor three = ints({6}, {1, 0, 1, 2, 0, 2});
+  const Tensor segments = ints({6}, {2, 0, 2, 3, 0, 3});
+  list.add("segment_sum", {"V C"}, OF(segment_sum(v[0], segments, 4)),
+           OF(stack({v[0][1] + v[0][4], v[0][0] * 0.0, v[0][0] + v[0][2], v[0][3] + v[0][5]})));
+  list.add(
+      "segment_max", {"V C"}, OF(segment_max(v[0], three, 3)),
+      OF(stack({maximum(v[0][1], v[0][4]), maximum(v[0][0], v[0][2]), maximum(v[0][3], v[0][5])})));
+  list.add("segment_softmax", {"V C"}, OF(segment_softmax(v[0], segments, 4)),
+           OF(exp(v[0]) / gather(segment_sum(exp(v[0]), segments, 4), segments)));
+}
+
+inline void add_einsum(List& list) {
+  list.group = "einsum";
+  const auto two = [&](const char* equation, const char* a, const char* b, const Function& f) {
+    list.add(fmt::format("einsum {}", equation), {a, b}, OF(einsum(equation, v[0], v[1])), f);
+  };
+  two("ij,jk->ik", "M K", "K N", OF(matmul(v[0], v[1])));
+  two("ij,jk", "M K", "K N", OF(matmul(v[0], v[1])));
+  two("bij,bkj->bki", "B M K", "B N K", OF(batched_matmul(v[1], v[0], {.b = true})));
+  two("i,j->ji", "M", "N", OF(unsqueeze(v[1], 1) * v[0]));
+  two("bi,bi->b", "B K", "B K", OF(sum(v[0] * v[1], -1)));
+  two("ij,kl->", "M K", "N B", OF(sum(v[0]) * sum(v[1])));
+  two("ii,ij->ij", "K K", "K N",
+      OF(stack({v[0][0][0] * v[1][0], v[0][1][1] * v[1][1], v[0][2][2] * v[1][2],
+                v[0][3][3] * v[1][3]})));
+  list.add("einsum of three", {"M K", "K N", "N B"}, OF(einsum("ij,jk,kl->li", v[0], v[1], v[2])),
+           OF(transpose(matmul(matmul(v[0], v[1]), v[2]), 0, 1)));
+  list.add("einsum of one", {"A D C"}, OF(einsum("abc->cb", v[0])),
+           OF(transpose(sum(v[0], 0), 0, 1)));
 }
 
 inline void add_attention(List& list) {
@@ -602,6 +766,24 @@ inline void add_losses(List& list, bool masked, const CrossEntropyOptions& o) {
   }
 }
 
+inline void add_simple_losses(List& list) {
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
+    const bool is_mean = reduction == Reduction::mean;
+    const auto reduce = [is_mean](V x) { return is_mean ? mean(x) : sum(x); };
+    const std::string name = is_mean ? ", mean" : ", sum";
+    list.add("mse_loss" + name, {"A B", "A B"}, OF(mse_loss(v[0], v[1], reduction)),
+             OF(reduce((v[0] - v[1]) * (v[0] - v[1]))));
+    list.add("binary_cross_entropy_with_logits" + name, {"A B", "mask A B"},
+             OF(binary_cross_entropy_with_logits(v[0], v[1], reduction)),
+             OF(reduce(-v[1] * log(sigmoid(v[0])) - (1 - v[1]) * log(sigmoid(-v[0])))), 3);
+    list.add("cross_entropy of distributions" + name,
+             {"T B V", softmax(randn({4, 2, 6}, DType::f64, 8), -1), "mask T B"},
+             OF(cross_entropy(v[0], t(1), t(2), {.reduction = reduction})),
+             OF(sum(-sum(v[1] * reference::log_softmax(v[0], -1), -1) * v[2]) /
+                (is_mean ? sum(t(2)).item() : 1)));
+  }
+}
+
 }  // namespace op_cases_detail
 
 /// All operations of autograd.
@@ -613,6 +795,8 @@ inline std::vector<OpCase> op_cases() {
   op_cases_detail::add_reductions(list);
   op_cases_detail::add_normalisations(list);
   op_cases_detail::add_arrangements(list);
+  op_cases_detail::add_indexing(list);
+  op_cases_detail::add_einsum(list);
   op_cases_detail::add_attention(list);
   op_cases_detail::add_fused_attention(list);
   list.group = "recurrences";
@@ -624,6 +808,7 @@ inline std::vector<OpCase> op_cases() {
         op_cases_detail::add_losses(list, masked, {reduction, smoothing});
     }
   }
+  op_cases_detail::add_simple_losses(list);
   return list.cases;
 }
 

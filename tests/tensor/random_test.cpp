@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/tensor/index.hpp>
 #include <attune/tensor/random.hpp>
+#include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
 
@@ -183,6 +185,36 @@ TEST_CASE("shuffled: each number once, in every order about as often") {
     ++seen[order[0] * 2 + (order[1] > order[2])];
   }
   for (const int count : seen) CHECK(count == doctest::Approx(1000).epsilon(0.1));
+}
+
+TEST_CASE(
+    "Random tensors: each call draws new numbers, in the range and with the frequencies asked "
+    "for") {
+  Random random(3);
+  const Tensor x = normal({40, 100}, random, DType::f64),
+               again = normal({40, 100}, random, DType::f64);
+  CHECK_FALSE(identical(x, again));
+  CHECK(std::abs(sum(x).item() / 4000) < 0.05);
+  CHECK(std::abs(sum(x * x).item() / 4000 - 1) < 0.1);
+  const Tensor u = uniform({1000}, random, -2, 3);
+  CHECK(u.dtype() == DType::f32);
+  CHECK((min(u).item() >= -2 && min(u).item() < -1.9 && max(u).item() < 3 && max(u).item() > 2.9));
+  CHECK(std::abs(sum(bernoulli({4000}, random, 0.25)).item() - 1000) < 100);
+  const Tensor n = integers({2000}, random, -1, 2);
+  CHECK(n.dtype() == DType::i32);
+  for (const int value : {-1, 0, 1}) CHECK(std::abs(sum(n == value).item() - 667) < 100);
+  const Tensor order = permutation(6, random);
+  CHECK_FALSE(identical(order, permutation(6, random)));
+  CHECK(identical(gather(arange(6), order), order));
+  CHECK(sum(one_hot(order, 6), 0).to_vector<float>() == std::vector<float>(6, 1));
+  const Tensor logits = broadcast_to(log(reals({3}, {0.5, 0, 0.5})), {3000, 3});
+  const Tensor classes = categorical(logits, random);
+  CHECK(classes.shape() == Shape{3000});
+  CHECK(std::abs(sum(classes == 0).item() - 1500) < 150);
+  CHECK(sum(classes == 1).item() == 0);
+  CHECK_ERROR("bernoulli: p = 1.5 is not in 0 to 1", bernoulli({1}, random, 1.5));
+  CHECK_ERROR("integers: there is no number from 2 to below 2", integers({1}, random, 2, 2));
+  CHECK_ERROR("permutation: n = -1 is negative", permutation(-1, random));
 }
 
 }  // namespace attune

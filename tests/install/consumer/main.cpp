@@ -47,7 +47,7 @@ std::vector<double> losses_of_training() {
 
 bool error_is_caught() {
   try {
-    matmul(randn({2, 3}), randn({2, 3}));
+    matmul(zeros({2, 3}), zeros({2, 3}));
   } catch (const Error& error) {
     return std::string(error.what()).find("(2, 3)") != std::string::npos;
   }

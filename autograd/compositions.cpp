@@ -1,0 +1,320 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <attune/autograd/compositions.hpp>
+#include <attune/tensor/fail.hpp>
+
+namespace attune {
+
+template <Value X>
+X var(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
+  const Index n = reduced_size(x.shape(), axes) - correction;
+  if (n <= 0) fail("var", "{} with correction {} has too few elements", x.shape(), correction);
+  return sum(square(x - mean(x, axes, KeepAxes::yes)), axes, keep) / static_cast<double>(n);
+}
+
+template <Value X>
+X std(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
+  return sqrt(var(x, axes, keep, correction));
+}
+
+template <Value X>
+X maxout(const X& x) {
+  if (x.rank() == 0 || x.dim(-1) % 2 != 0)
+    fail("maxout", "the last axis of {} does not divide into pairs", x.shape());
+  const Index half = x.dim(-1) / 2;
+  return maximum(slice(x, -1, 0, half), slice(x, -1, half, 2 * half));
+}
+
+template <Value X>
+X squeeze(const X& x, int axis) {
+  if (x.shape()[axis] != 1) fail("squeeze", "axis {} of {} has not extent 1", axis, x.shape());
+  return reshape(x, x.shape().without(axis));
+}
+
+template <Value X>
+X unsqueeze(const X& x, int axis) {
+  return reshape(x, x.shape().inserted(axis, 1));
+}
+
+template <Value X>
+std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis) {
+  const Index extent = x.dim(x.shape().axis(axis, "split"));
+  const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
+  if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent)
+    fail("split", "axis {} of {} is not {} long", axis, x.shape(), fmt::join(sizes, " + "));
+  std::vector<X> parts;
+  Index begin = 0;
+  for (const Index size : sizes) {
+    parts.push_back(slice(x, axis, begin, begin + size));
+    begin += size;
+  }
+  return parts;
+}
+
+template <Value X>
+X flip(const X& x, const Axes& axes) {
+  X y = x;
+  for (const int axis : axes) {
+    const auto n = static_cast<double>(x.dim(axis));
+    y = gather(y, arange(n - 1, -1, -1), axis);
+  }
+  return y;
+}
+
+template <Value X>
+X roll(const X& x, Index shift, int axis) {
+  const Index n = x.dim(axis);
+  if (n == 0) return x;
+  const Index end = n - ((shift % n) + n) % n;
+  return concat({slice(x, axis, end, n), slice(x, axis, 0, end)}, axis);
+}
+
+template <Value X>
+X repeat(const X& x, Index n, int axis) {
+  if (n < 0) fail("repeat", "n = {} is negative", n);
+  const Index extent = x.dim(axis);
+  const Tensor ids = broadcast_to(arange(extent).reshape({extent, 1}), {extent, n});
+  return gather(x, ids.reshape({-1}), axis);
+}
+
+namespace {
+
+/// j - i for the elements of the last two axes (M, N).
+Tensor diagonal_numbers(const char* operation, const Shape& x) {
+  if (x.rank() < 2) fail(operation, "two axes were expected: {}", x);
+  return arange(x[-1], DType::f64) - arange(x[-2], DType::f64).reshape({x[-2], 1});
+}
+
+}  // namespace
+
+template <Value X>
+X tril(const X& x, Index k) {
+  return where(diagonal_numbers("tril", x.shape()) <= static_cast<double>(k), x, 0.0);
+}
+
+template <Value X>
+X triu(const X& x, Index k) {
+  return where(diagonal_numbers("triu", x.shape()) >= static_cast<double>(k), x, 0.0);
+}
+
+template <Value X>
+X take_along_axis(const X& x, const Tensor& ids, int axis) {
+  return gather(reshape(x, {-1}), places_along_axis(x.shape(), ids, axis));
+}
+
+template <Value X>
+X masked_select(const X& x, const Mask& mask) {
+  const Tensor flat = broadcast_to(mask, x.shape()).reshape({-1});
+  return gather(reshape(x, {-1}), nonzero(flat).reshape({-1}));
+}
+
+namespace {
+
+const Tensor& value_of(const Tensor& x) { return x; }
+const Tensor& value_of(const Var& x) { return x.value(); }
+
+}  // namespace
+
+template <Value X>
+Sorted<X> sort(const X& x, int axis, Order order) {
+  const Tensor indices = argsort(value_of(x), axis, order);
+  return {take_along_axis(x, indices, axis), indices};
+}
+
+template <Value X>
+Sorted<X> topk(const X& x, Index k, int axis) {
+  const Tensor indices = argsort(value_of(x), k, axis, Order::descending);
+  return {take_along_axis(x, indices, axis), indices};
+}
+
+template <Value X>
+X segment_sum(const X& x, const Tensor& segments, Index n) {
+  return scatter_add(X(zeros(x.shape().with(0, n), x.dtype())), segments, x);
+}
+
+template <Value X>
+X segment_max(const X& x, const Tensor& segments, Index n) {
+  const Tensor rows = segment_argmax(value_of(x), segments, n);
+  if (x.size() == 0) return full(rows.shape(), -std::numeric_limits<double>::infinity(), x.dtype());
+  return where(rows >= 0, take_along_axis(x, maximum(rows, 0.0), 0),
+               -std::numeric_limits<double>::infinity());
+}
+
+template <Value X>
+X segment_softmax(const X& x, const Tensor& segments, Index n) {
+  const Tensor largest = gather(segment_max(value_of(x), segments, n), segments);
+  const X e = exp(x - X(where(isfinite(largest), largest, 0.0)));
+  return e / gather(segment_sum(e, segments, n), segments);
+}
+
+namespace {
+
+/// An operand of einsum and the letters of its axes.
+template <class X>
+struct Labelled {
+  X x;
+  std::string labels;
+
+  bool has(char label) const { return labels.find(label) != std::string::npos; }
+  Index extent(char label) const { return x.dim(static_cast<int>(labels.find(label))); }
+  /// With the axes in this order, joined into groups, whose extents are products.
+  X arranged(std::initializer_list<std::string> groups) const {
+    std::vector<int> order;
+    std::vector<Index> extents;
+    for (const std::string& group : groups) {
+      Index& extent = extents.emplace_back(1);
+      for (const char label : group) {
+        order.push_back(static_cast<int>(labels.find(label)));
+        extent *= x.dim(order.back());
+      }
+    }
+    return reshape(permute(x, order), Shape(extents));
+  }
+};
+
+/// With each letter once: the diagonal of axes that share one.
+template <class X>
+Labelled<X> diagonal(Labelled<X> of, const std::string& equation) {
+  for (std::size_t i = 0; i < of.labels.size(); ++i) {
+    const std::size_t j = of.labels.find(of.labels[i], i + 1);
+    if (j == std::string::npos) continue;
+    const int a = static_cast<int>(i), b = static_cast<int>(j);
+    const Index n = of.x.dim(a);
+    if (of.x.dim(b) != n)
+      fail("einsum", "'{}': axes {} and {} of {} differ", equation, a, b, of.x.shape());
+    std::vector<int> order{a, b};
+    for (int axis = 0; axis < of.x.rank(); ++axis)
+      if (axis != a && axis != b) order.push_back(axis);
+    const X pairs = permute(of.x, order);
+    const std::string rest = std::string(of.labels).erase(j, 1).erase(i, 1);
+    const auto end = static_cast<double>(n * n), step = static_cast<double>(n + 1);
+    return diagonal<X>({gather(reshape(pairs, pairs.shape().without(0).with(0, n * n)),
+                               n == 0 ? arange(0) : arange(0, end, step)),
+                        of.labels[i] + rest},
+                       equation);
+  }
+  return of;
+}
+
+/// Σ over the letters that `needed` does not have.
+template <class X>
+Labelled<X> summed(const Labelled<X>& of, const std::string& needed) {
+  std::vector<int> axes;
+  std::string left;
+  for (std::size_t i = 0; i < of.labels.size(); ++i) {
+    const bool stays = needed.find(of.labels[i]) != std::string::npos;
+    if (!stays) axes.push_back(static_cast<int>(i));
+    if (stays) left += of.labels[i];
+  }
+  return {axes.empty() ? of.x : sum(of.x, axes), left};
+}
+
+/// The product of two operands, summed over the letters that `needed` does not have.
+template <class X>
+Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const std::string& needed,
+                       const std::string& equation) {
+  const Labelled<X> left = summed(a, needed + b.labels), right = summed(b, needed + a.labels);
+  std::string batch, of_left, shared, of_right;
+  for (const char label : left.labels) {
+    const bool later = needed.find(label) != std::string::npos;
+    (!right.has(label) ? of_left : later ? batch : shared) += label;
+    if (right.has(label) && left.extent(label) != right.extent(label)) {
+      fail("einsum", "'{}': {} is {} in {} and {} in {}", equation, label, left.extent(label),
+           a.x.shape(), right.extent(label), b.x.shape());
+    }
+  }
+  std::vector<Index> extents;
+  for (const char label : batch + of_left) extents.push_back(left.extent(label));
+  for (const char label : right.labels) {
+    if (left.has(label)) continue;
+    of_right += label;
+    extents.push_back(right.extent(label));
+  }
+  const X product = batched_matmul(left.arranged({batch, of_left, shared}),
+                                   right.arranged({batch, shared, of_right}));
+  return {reshape(product, Shape(extents)), batch + of_left + of_right};
+}
+
+/// "ij,jk->ik" -> {"ij", "jk", "ik"}
+std::vector<std::string> letters_of(const std::string& equation, std::size_t operands) {
+  std::string text = equation;
+  std::erase(text, ' ');
+  const std::size_t arrow = text.find("->");
+  std::vector<std::string> all{""};
+  for (const char c : text.substr(0, arrow))
+    c == ',' ? static_cast<void>(all.emplace_back()) : all.back().push_back(c);
+  if (all.size() != operands)
+    fail("einsum", "'{}' has {} operands, {} were given", equation, all.size(), operands);
+  std::string result;
+  if (arrow != std::string::npos) {
+    result = text.substr(arrow + 2);
+  } else {
+    for (const char c : text)
+      result += c != ',' && std::ranges::count(text, c) == 1 ? std::string(1, c) : "";
+    std::ranges::sort(result);
+  }
+  for (const char c : text.substr(0, arrow) + result) {
+    if (c != ',' && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
+      fail("einsum", "'{}': letters, ',' and '->' were expected, not '{}'", equation, c);
+  }
+  all.push_back(result);
+  return all;
+}
+
+}  // namespace
+
+template <Value X>
+X einsum(const std::string& equation, const std::vector<X>& operands) {
+  const std::vector<std::string> letters = letters_of(equation, operands.size());
+  const std::string& result = letters.back();
+  std::vector<Labelled<X>> all;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].rank() != std::ssize(letters[i]))
+      fail("einsum", "'{}': operand {} is {}", equation, i, operands[i].shape());
+    all.push_back(diagonal<X>({operands[i], letters[i]}, equation));
+  }
+  Labelled<X> product = all[0];
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    std::string needed = result;
+    for (std::size_t later = i + 1; later < all.size(); ++later) needed += all[later].labels;
+    product = contracted(product, all[i], needed, equation);
+  }
+  product = summed(product, result);
+  std::vector<int> order;
+  for (const char label : result) {
+    if (!product.has(label) || std::ranges::count(result, label) > 1)
+      fail("einsum", "'{}': the result's {} must be in an operand, and once", equation, label);
+    order.push_back(static_cast<int>(product.labels.find(label)));
+  }
+  return permute(product.x, order);
+}
+
+#define ATTUNE_INSTANTIATE(X)                                              \
+  template X var(const X&, const Axes&, KeepAxes, Index);                  \
+  template X std(const X&, const Axes&, KeepAxes, Index);                  \
+  template X maxout(const X&);                                             \
+  template X squeeze(const X&, int);                                       \
+  template X unsqueeze(const X&, int);                                     \
+  template std::vector<X> split(const X&, const std::vector<Index>&, int); \
+  template X flip(const X&, const Axes&);                                  \
+  template X roll(const X&, Index, int);                                   \
+  template X repeat(const X&, Index, int);                                 \
+  template X tril(const X&, Index);                                        \
+  template X triu(const X&, Index);                                        \
+  template X take_along_axis(const X&, const Tensor&, int);                \
+  template X masked_select(const X&, const Mask&);                         \
+  template Sorted<X> sort(const X&, int, Order);                           \
+  template Sorted<X> topk(const X&, Index, int);                           \
+  template X segment_sum(const X&, const Tensor&, Index);                  \
+  template X segment_max(const X&, const Tensor&, Index);                  \
+  template X segment_softmax(const X&, const Tensor&, Index);              \
+  template X einsum(const std::string&, const std::vector<X>&);
+ATTUNE_INSTANTIATE(Tensor)
+ATTUNE_INSTANTIATE(Var)
+
+}  // namespace attune

@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
+#include <attune/tensor/index.hpp>
+
+namespace attune {
+namespace {
+
+/// Extents of gather's result.
+Shape gathered_shape(const Shape& x, const Shape& ids, int axis) {
+  std::vector<Index> extents(x.begin(), x.begin() + axis);
+  extents.insert(extents.end(), ids.begin(), ids.end());
+  extents.insert(extents.end(), x.begin() + axis + 1, x.end());
+  return Shape(extents);
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, const Tensor& ids, int axis) {
+  axis = x.shape().axis(axis, "gather");
+  const Index n = x.dim(axis), count = ids.size();
+  const Index bytes =
+      x.shape().product(axis + 1, x.rank()) * static_cast<Index>(size_of(x.dtype()));
+  const auto* id = numbers_below("gather", "id", ids, n);
+  Tensor y =
+      Tensor::uninitialized(gathered_shape(x.shape(), ids.shape(), axis), x.dtype(), "gather");
+  const std::byte* from = bytes_of(x).data();
+  std::byte* to = mutable_bytes_of(y).data();
+  const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
+  parallel_each(x.shape().product(0, axis), runs, [&](Index run) {
+    for (Index i = 0; i < count; ++i)
+      std::memcpy(to + (run * count + i) * bytes, from + (run * n + id[i]) * bytes, bytes);
+  });
+  return y;
+}
+
+Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& rows, int axis) {
+  Tensor y = x.clone();
+  scatter_add_in_place(y, ids, rows, axis);
+  return y;
+}
+
+void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int axis) {
+  require_same_dtype("scatter_add", to, rows);
+  axis = to.shape().axis(axis, "scatter_add");
+  const Index extent = to.dim(axis), n = ids.size(), outer = to.shape().product(0, axis),
+              width = to.shape().product(axis + 1, to.rank());
+  const auto* id = numbers_below("scatter_add", "id", ids, extent);
+  if (rows.size() != outer * n * width) {
+    fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
+         to.shape());
+  }
+  visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
+    for (Index o = 0; o < outer; ++o, target += extent * width) {
+      for (Index i = 0; i < n; ++i, from += width) {
+        for (Index j = 0; j < width; ++j) target[id[i] * width + j] += from[j];
+      }
+    }
+  });
+}
+
+Tensor places_along_axis(const Shape& shape, const Tensor& ids, int axis) {
+  axis = shape.axis(axis, "take_along_axis");
+  if (ids.rank() != shape.rank() || ids.shape().with(axis, 0) != shape.with(axis, 0))
+    fail("take_along_axis", "ids {} differ from x {} outside axis {}", ids.shape(), shape, axis);
+  require_places_in_i32("take_along_axis", shape.size());
+  const auto* id = numbers_below("take_along_axis", "id", ids, shape[axis]);
+  const Index inner = shape.product(axis + 1, shape.rank()), slab = ids.dim(axis) * inner;
+  Tensor places = Tensor::uninitialized(ids.shape(), DType::i32, "take_along_axis");
+  auto* to = places.mutable_data<std::int32_t>();
+  for (Index i = 0; i < ids.size(); ++i)
+    to[i] = static_cast<std::int32_t>((i / slab * shape[axis] + id[i]) * inner + i % inner);
+  return places;
+}
+
+Tensor argsort(const Tensor& x, int axis, Order order) {
+  return argsort(x, x.dim(x.shape().axis(axis, "argsort")), axis, order);
+}
+
+Tensor argsort(const Tensor& x, Index k, int axis, Order order) {
+  const Tensor rows = transpose(x.dtype() == DType::i32 ? x.to(DType::f64) : x,
+                                x.shape().axis(axis, "argsort"), -1);
+  const Index n = rows.dim(-1);
+  if (k < 0 || k > n) fail("argsort", "k = {} is not in 0 to {}", k, n);
+  require_places_in_i32("argsort", n);
+  Tensor y = Tensor::uninitialized(rows.shape().with(-1, k), DType::i32, "argsort");
+  auto* places = y.mutable_data<std::int32_t>();
+  parallel_rows("argsort", std::tie(rows), n == 0 ? 0 : rows.size() / n, rows_of_tile(16 * n),
+                [&](Index row, const auto* from) {
+                  from += row * n;
+                  std::vector<std::int32_t> sorted(n);
+                  std::iota(sorted.begin(), sorted.end(), 0);
+                  const auto is_less = [&](std::int32_t a, std::int32_t b) {
+                    return from[a] < from[b] || (from[b] != from[b] && from[a] == from[a]);
+                  };
+                  std::partial_sort(sorted.begin(), sorted.begin() + k, sorted.end(),
+                                    [&](std::int32_t a, std::int32_t b) {
+                                      const bool up = order == Order::ascending;
+                                      if (is_less(a, b)) return up;
+                                      return is_less(b, a) ? !up : a < b;
+                                    });
+                  std::copy_n(sorted.begin(), k, places + row * k);
+                });
+  return transpose(y, axis, -1);
+}
+
+Tensor nonzero(const Tensor& x) {
+  const auto used = not_equal(x, 0).to_vector<std::int32_t>();
+  std::vector<std::int32_t> indices;
+  for (Index i = 0; i < x.size(); ++i) {
+    if (used[i] == 0) continue;
+    Index rest = i;
+    std::array<Index, Shape::max_rank> at{};
+    for (int axis = x.rank(); axis-- > 0; rest /= x.dim(axis)) at[axis] = rest % x.dim(axis);
+    for (int axis = 0; axis < x.rank(); ++axis)
+      indices.push_back(static_cast<std::int32_t>(at[axis]));
+  }
+  const Index count = std::ranges::count(used, 1);
+  return Tensor::of(Shape{count, x.rank()}, std::span<const std::int32_t>(indices));
+}
+
+Tensor one_hot(const Tensor& ids, Index n, DType dtype) {
+  numbers_below("one_hot", "id", ids, n);
+  return equal(ids.reshape(ids.shape().inserted(-1, 1)), arange(n)).to(dtype);
+}
+
+Tensor segment_argmax(const Tensor& x, const Tensor& segments, Index n) {
+  ShapeCheck("segment_max")("x", x.shape().rank() == 0 ? x.shape() : Shape{x.dim(0)}, "N")(
+      "segments", segments.shape(), "N");
+  const auto* segment = numbers_below("segment_max", "segment", segments, n);
+  const Index width = x.shape().product(1, x.rank());
+  Tensor places = full(x.shape().with(0, n), -1, DType::i32);
+  auto* place = places.mutable_data<std::int32_t>();
+  visit_elements("segment_max", std::tie(x), [&](const auto* from) {
+    for (Index i = 0; i < x.size(); ++i) {
+      std::int32_t& best = place[segment[i / width] * width + i % width];
+      const auto v = from[i], before = from[std::max(best, 0) * width + i % width];
+      if (best < 0 || v > before || (v != v && before == before))
+        best = static_cast<std::int32_t>(i / width);
+    }
+  });
+  return places;
+}
+
+}  // namespace attune

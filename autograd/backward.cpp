@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -164,6 +165,7 @@ class BackwardWalk {
 
   Gradients run() {
     Gradients gradients;
+    gradients.of_some_ = !leading_.empty();
     while (!reached_.empty()) {
       std::ranges::pop_heap(reached_, {}, id);
       const detail::NodePointer node = std::move(reached_.back());
@@ -361,6 +363,13 @@ void Gradients::scale(double factor) {
   norm_at_ = known ? detail::observe() : 0;
 }
 
+std::ostream& operator<<(std::ostream& out, const Gradients& gradients) {
+  for (const Tensor& gradient : gradients.all())
+    out << fmt::format("{:<16} norm {:g}\n", to_string(gradient.shape()),
+                       norm(gradient.reshape({-1}), 0).item());
+  return out;
+}
+
 const Tensor* Gradients::find(const Var& variable) const {
   if (!variable.node()) return nullptr;
   const auto [at, end] = std::equal_range(ids_.begin(), ids_.end(), variable.node()->id);
@@ -370,7 +379,8 @@ const Tensor* Gradients::find(const Var& variable) const {
 const Tensor& Gradients::operator[](const Var& variable) const {
   if (const Tensor* gradient = find(variable)) return *gradient;
   if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
-  fail("gradients", "the loss does not depend on this {} variable", variable.shape());
+  fail("gradients", "the loss does not depend on this {} variable{}", variable.shape(),
+       of_some_ ? ", or backward was not asked for it" : "");
 }
 
 }  // namespace attune

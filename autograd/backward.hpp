@@ -57,10 +57,14 @@ class Gradients {
   bool norm_is_known() const;
 
   std::vector<std::uint64_t> ids_;  // ascending
+  bool of_some_ = false;            // variables that were asked for
   std::vector<Tensor> tensors_;
   double norm_ = 0;
   std::uint64_t norm_at_ = 0;  // on the modification clock; 0 where it was not asked for
 };
+
+/// A line for each gradient, its shape and its norm, in the order of `all`.
+std::ostream& operator<<(std::ostream& out, const Gradients& gradients);
 
 /// The gradients of a scalar, by walking its history once, newest operation first. Each pullback
 /// and what it captured is freed as soon as it has run, so a history can be walked only once. First

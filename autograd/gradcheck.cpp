@@ -81,10 +81,12 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
   std::vector<double> gradient(numeric.size());
   if (analytic) gradient = analytic->to_vector<double>();
   const auto differ = [&](std::size_t i, bool rough) -> GradcheckResult {
-    return {fmt::format("gradcheck: {} {}, element {}: backward gave {:g}, central difference {:g}",
-                        named.name, to_string(shape), element_name(shape, static_cast<Index>(i)),
-                        gradient[i], numeric[i].value),
-            rough};
+    return {
+        fmt::format("gradcheck: {} {}, element {}: backward gave {:g}, central difference {:g}{}",
+                    named.name, to_string(shape), element_name(shape, static_cast<Index>(i)),
+                    gradient[i], numeric[i].value,
+                    rough ? "; probably a kink is near: try a smaller .step or another point" : ""),
+        rough};
   };
   double largest = 0;
   for (std::size_t i = 0; i < numeric.size(); ++i) {
@@ -98,8 +100,8 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
       return differ(i, numeric[i].roughness > error / 2);
   }
   if (largest == 0 && !numeric.empty() && !options.allow_zero) {
-    return {fmt::format("gradcheck: {} {}: the gradient is zero everywhere", named.name,
-                        to_string(shape))};
+    return {fmt::format("gradcheck: {} {}: the gradient is zero everywhere; .allow_zero permits it",
+                        named.name, to_string(shape))};
   }
   return {};
 }
@@ -120,6 +122,7 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   if (weighted_difference(w, y.value(), start) != 0)
     return {"gradcheck: two calls of the function differ"};
   if (!y.requires_gradient()) return {"gradcheck: the result depends on no variable"};
+  const detail::Restored silent(detail::checking_gradients, true);
   const Gradients gradients = backward(y, w);
   const double rounding = rounding_error(w, y.value(), variables, gradients, options.step);
   for (const NamedVariable& named : variables) {

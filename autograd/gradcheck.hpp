@@ -12,6 +12,11 @@
 
 namespace attune {
 
+namespace detail {
+/// True while gradcheck runs in this thread: warnings about training are not meant for it.
+inline thread_local bool checking_gradients = false;
+}  // namespace detail
+
 struct GradcheckOptions {
   double tolerance = 1e-6;
   double step = 1e-3;       // h of the five-point stencil
@@ -34,7 +39,8 @@ std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
 /// for every element of every variable. Analytic a and numeric n agree when
 /// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable), plus what rounding
 /// makes of the difference: some 1e-15 / h, times |w ⊙ f| and |x ⊙ gradient| of all variables.
-/// Elements must be f64 and points at least 2h off kinks. Variables are changed in place and put
+/// Elements must be f64 and points at least 2h off kinks; a mismatch
+/// near a probable one says so. Variables are changed in place and put
 /// back.
 GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
                           const GradcheckOptions& options = {});

@@ -176,7 +176,7 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 }
 
 Memory Attention::remember(const Var& h, const Mask& mask) const {
-  const detail::InLayer layer(score_->path());
+  const InLayer layer(score_->path());
   ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
   const Mask words = mask.to(h.dtype());
   return {.h = score_->read(h),
@@ -186,7 +186,7 @@ Memory Attention::remember(const Var& h, const Mask& mask) const {
 }
 
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
-  const detail::InLayer layer(score_->path());
+  const InLayer layer(score_->path());
   ShapeCheck check("attention");
   check("mask", memory.keys.mask.shape(), "S B")("query", query.state.shape(), "B Q");
   if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");

@@ -39,7 +39,7 @@ Var outside_of_training(const Var& x, const char* what) {
   if (!x.requires_gradient()) return x;
   return record("outside_of_training", x.value()).wrt(x, [what](const Tensor& dy) {
     static std::atomic_flag said;
-    if (!said.test_and_set()) {
+    if (!attune::detail::checking_gradients && !said.test_and_set()) {
       std::fprintf(stderr,
                    "attune: warning: backward of a loss that was computed outside of "
                    "nn::Training: %s had no effect\n",
@@ -71,7 +71,7 @@ Var Dropout::operator()(const Var& x) const {
 Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init)
     : path_(scope.path()) {
   if (vocabulary < 1) {
-    const detail::InLayer layer(path_);
+    const InLayer layer(path_);
     fail("Embedding", "vocabulary = {} is less than 1", vocabulary);
   }
   E_ = scope.add("E", {vocabulary, size}, init);

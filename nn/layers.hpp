@@ -58,7 +58,7 @@ class Linear {
 
   /// (..., in) -> (..., out)
   Var operator()(const Var& x) const {
-    const detail::InLayer layer(path_);
+    const InLayer layer(path_);
     return AffineLogits{x, affine()};
   }
 
@@ -79,7 +79,7 @@ class Embedding {
 
   /// ids i32 (...) -> (..., size)
   Var operator()(const Tensor& ids) const {
-    const detail::InLayer layer(path_);
+    const InLayer layer(path_);
     return gather(E_, ids);
   }
 
@@ -101,7 +101,7 @@ class LayerNorm {
 
   /// (..., n) -> (..., n)
   Var operator()(const Var& x) const {
-    const detail::InLayer layer(path_);
+    const InLayer layer(path_);
     return layer_norm(x, gain_, bias_, epsilon_);
   }
 

@@ -47,24 +47,25 @@ std::string first_non_finite(const char* what, const Parameters& parameters,
 
 }  // namespace
 
-void detail::StepState::add_slot(const char* prefix) {
+void StepState::add_slot(const char* prefix, Shape (*shape_of)(const Shape&)) {
   for (const auto& [path, w] : parameters_) {
-    slots_.emplace_back(fmt::format("{}.{}", prefix, path), zeros(w.shape(), w.dtype()));
+    const Shape shape = shape_of ? shape_of(w.shape()) : w.shape();
+    slots_.emplace_back(fmt::format("{}.{}", prefix, path), zeros(shape, w.dtype()));
   }
 }
 
-void detail::StepState::require_all_parameters() const {
+void StepState::require_all_parameters() const {
   if (count_ != parameters_.all().size())
     fail(owner_, "parameters were added after the optimiser was made");
 }
 
-void detail::StepState::save(Safetensors& file) const {
+void StepState::save(Safetensors& file) const {
   require_all_parameters();
   save_tensors(slots_, file);
   file.metadata[fmt::format("{}.steps", name_)] = std::to_string(steps_);
 }
 
-void detail::StepState::load(const Safetensors& file) {
+void StepState::load(const Safetensors& file) {
   require_all_parameters();
   const std::int64_t steps = load_count(file.metadata, fmt::format("{}.steps", name_));
   load_tensors(file, slots_);

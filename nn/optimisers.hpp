@@ -11,8 +11,6 @@
 
 namespace attune::nn {
 
-namespace detail {
-
 /// The state of an optimiser or a moving average: slots, and a count of steps.
 class StepState {
  public:
@@ -30,8 +28,9 @@ class StepState {
   StepState(Parameters& parameters, const char* owner, const char* name)
       : parameters_(parameters), count_(parameters.all().size()), owner_(owner), name_(name) {}
 
-  /// Adds a slot of zeros: one tensor for each parameter.
-  void add_slot(const char* prefix);
+  /// Adds a slot of zeros: one tensor for each parameter, of its shape or of another.
+  void add_slot(const char* prefix, Shape (*shape_of)(const Shape& parameter) = nullptr);
+  /// The tensor of slot `number`, in the order in which slots were added, for parameter i.
   Tensor& slot(std::size_t number, std::size_t i) { return slots_[number * count_ + i].second; }
   /// Throws if parameters were added since.
   void require_all_parameters() const;
@@ -43,11 +42,10 @@ class StepState {
   std::int64_t steps_ = 0;
 };
 
-}  // namespace detail
-
-/// What all optimisers have in common. The parameters must outlive the optimiser, and all of them
-/// must exist already.
-class Optimiser : public detail::StepState {
+/// What all optimisers have in common, and the base of your own: its constructor adds slots, and
+/// `update` changes a parameter; see examples/new_optimiser.cpp. The parameters must outlive the
+/// optimiser, and all of them must exist already.
+class Optimiser : public StepState {
  public:
   virtual ~Optimiser() = default;
 
@@ -162,7 +160,7 @@ std::string non_finite_gradient(const Parameters& parameters, const Gradients& g
 ///     { const AverageInPlace scope(average);  validate(); }
 ///
 /// In a checkpoint: "average.PATH", "average.steps".
-class MovingAverage : public detail::StepState {
+class MovingAverage : public StepState {
  public:
   /// The parameters must outlive it; all of them must exist already. Throws unless 0 < decay < 1.
   MovingAverage(Parameters& parameters, double decay);

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <ostream>
 
 #include <fmt/format.h>
 
@@ -109,7 +110,7 @@ Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
   if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
   Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
   Random random(seed_, path);
-  const detail::InLayer parameter(path);
+  const InLayer parameter(path);
   init(values, random);
   return values.to(dtype_);
 }
@@ -161,6 +162,17 @@ const Tensor& find_tensor(const Safetensors& file, const std::string& name, cons
          from->shape(), name_of(dtype), shape);
   }
   return *from;
+}
+
+std::ostream& operator<<(std::ostream& out, const Parameters& parameters) {
+  std::size_t width = 0;
+  Index total = 0;
+  for (const auto& [path, w] : parameters) width = std::max(width, path.size());
+  for (const auto& [path, w] : parameters) {
+    total += w.size();
+    out << fmt::format("{:<{}}  {:<16} {:>12}\n", path, width, to_string(w.shape()), w.size());
+  }
+  return out << fmt::format("{:<{}}  {:<16} {:>12}\n", "total", width, "", total);
 }
 
 void save_parameters(const Parameters& parameters, Safetensors& file) {

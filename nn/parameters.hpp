@@ -128,6 +128,9 @@ inline Scope operator/(Parameters& parameters, std::string_view name) {
   return Scope(parameters) / name;
 }
 
+/// A table of paths, shapes and numbers of elements, and their total.
+std::ostream& operator<<(std::ostream& out, const Parameters& parameters);
+
 /// Adds every parameter to a file, under its path. The tensors are shared, not copied: write the
 /// file before the next update.
 void save_parameters(const Parameters& parameters, Safetensors& file);
@@ -165,15 +168,12 @@ const std::string& load_text(const Metadata& metadata, const std::string& name);
 std::int64_t load_count(const Metadata& metadata, const std::string& name);
 double load_number(const Metadata& metadata, const std::string& name, double low, double high);
 
-namespace detail {
-
 /// While one lives, errors in this thread end with the path of a layer or parameter: "..., in
-/// encoder.forward". Of several, the innermost one counts.
+/// encoder.forward". Of several, the innermost one counts. A layer of your own keeps scope.path() and
+/// begins its operator() with `const nn::InLayer layer(path_);`.
 struct InLayer : attune::detail::Restored<const std::string*> {
   [[nodiscard]] explicit InLayer(const std::string& path)
       : Restored(attune::detail::layer_path, &path) {}
 };
-
-}  // namespace detail
 
 }  // namespace attune::nn

@@ -104,7 +104,7 @@ class Recurrent {
 
   /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const {
-    const detail::InLayer layer(path_);
+    const InLayer layer(path_);
     ShapeCheck(operation_of(cell_))("x", x.shape(), "T B D");
     const auto [h, c_last] = run(input(x), options);
     return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
@@ -112,7 +112,7 @@ class Recurrent {
 
   /// The input's share of the gates, x W_x + b: (..., in) -> (..., G H)
   Var input(const Var& x) const {
-    const detail::InLayer layer(path_);
+    const InLayer layer(path_);
     return add_matmul(b_, x, W_x_);
   }
 
@@ -130,7 +130,7 @@ class Recurrent {
  private:
   /// For xw (T, B, G H), or for one step (B, G H); a GRU has no c.
   RecurrentResult run(const Var& xw, const RunOptions<>& options) const {
-    const detail::InLayer layer(path_);
+    const InLayer layer(path_);
     const auto& [mask, initial, direction] = options;
     return recurrent(xw, W_h_, {cell_, initial.h, initial.c, b_hn_, mask, direction});
   }

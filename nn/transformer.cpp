@@ -81,14 +81,14 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
 MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys_values,
                                                const Mask& mask, Weights weights) const {
   const Var q = query_(query);
-  const detail::InLayer layer(path_);
+  const InLayer layer(path_);
   const auto [read, alpha] = attend(q, keys_values, mask, weights, options_);
   return {output_(read), alpha};
 }
 
 MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) const {
   const Var q = query_(query);
-  const detail::InLayer layer(path_);
+  const InLayer layer(path_);
   const auto differentiated = [](const Var& x) { return recorded(x); };
   if (!differentiated(q) && std::ranges::none_of(kept.places, differentiated)) {
     std::vector<Tensor> places;

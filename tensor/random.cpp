@@ -3,7 +3,10 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <sstream>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
@@ -111,6 +114,19 @@ Random Random::from(const State& state) {
   Random result(state[0], state[1]);
   result.position_ = state[2];
   return result;
+}
+
+void Random::save(std::map<std::string, std::string>& metadata, const std::string& name) const {
+  metadata[name] = fmt::format("{} {} {}", seed_, stream_, position_);
+}
+
+void Random::load(const std::map<std::string, std::string>& metadata, const std::string& name) {
+  const auto found = metadata.find(name);
+  std::istringstream text(found == metadata.end() ? "" : found->second);
+  State state{};
+  for (std::uint64_t& word : state) text >> word;
+  if (!text || !(text >> std::ws).eof()) fail("random", "'{}' is not a generator's state", name);
+  *this = from(state);
 }
 
 std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +41,10 @@ class Random {
   using State = std::array<std::uint64_t, 3>;
   State state() const { return {seed_, stream_, position_}; }
   static Random from(const State& state);
+  /// The state to and from a checkpoint's metadata, as "NAME" with three integers. Load throws, with
+  /// nothing changed, where it is missing or anything else.
+  void save(std::map<std::string, std::string>& metadata, const std::string& name) const;
+  void load(const std::map<std::string, std::string>& metadata, const std::string& name);
   /// The same stream, `words` calls of bits() further on.
   Random ahead(std::uint64_t words) const { return from({seed_, stream_, position_ + words}); }
 

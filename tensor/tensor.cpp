@@ -32,16 +32,39 @@ void fail_dtype(DType actual, DType wanted, const Shape& shape) {
 
 namespace {
 
-std::string nested(const std::vector<double>& values, const Shape& shape, int axis,
-                   std::size_t& at) {
-  if (axis == shape.rank()) return fmt::format("{:g}", values[at++]);
-  std::string result = "{";
-  for (Index i = 0; i < shape[axis]; ++i) {
-    if (i > 0) result += ", ";
-    result += nested(values, shape, axis + 1, at);
+constexpr Index shown_whole = 1000, shown_of_edges = 3;  // elements; of a long axis at each end
+
+/// Elements in rows of brackets. Of a tensor with more than `shown_whole` elements, long axes show
+/// their ends.
+struct Picture {
+  const std::vector<std::string>& elements;
+  const Shape& shape;
+  std::size_t width;
+
+  /// Calls f(i), and f(-1) for what is left out.
+  template <class F>
+  void for_places(Index n, F f) const {
+    const bool whole = shape.size() <= shown_whole || n <= 2 * shown_of_edges + 1;
+    for (Index i = 0; i < n; ++i) {
+      if (whole || i < shown_of_edges || i >= n - shown_of_edges) f(i);
+      if (!whole && i == shown_of_edges) f(Index{-1});
+    }
   }
-  return result + "}";
-}
+
+  std::string draw(int axis, Index at) const {
+    if (axis == shape.rank()) return fmt::format("{:>{}}", elements[at], width);
+    const bool rows = axis < shape.rank() - 1;
+    const auto axes_below = static_cast<std::size_t>(rows ? shape.rank() - 1 - axis : 0);
+    const std::string between =
+        rows ? fmt::format(",{:\n>{}}{:>{}}", "", axes_below, "", axis + 1) : ", ";
+    std::string text;
+    for_places(shape[axis], [&](Index i) {
+      if (!text.empty()) text += between;
+      text += i < 0 ? "..." : draw(axis + 1, at * shape[axis] + i);
+    });
+    return "[" + text + "]";
+  }
+};
 
 std::string describe(const Tensor& x) {
   return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape())) : "undefined";
@@ -261,15 +284,20 @@ void copy(const Tensor& from, Tensor& to) {
   });
 }
 
-std::string to_string(const Tensor& x) {
-  constexpr Index longest = 200;
+std::string to_string(const Tensor& x, int digits) {
   if (!x.defined()) return "undefined tensor";
-  if (x.size() > longest) return describe(x);
-  std::size_t at = 0;
-  return describe(x) + " " + nested(x.to_vector<double>(), x.shape(), 0, at);
+  std::vector<std::string> elements;
+  for (const double v : x.to_vector<double>())
+    elements.push_back(fmt::format("{:.{}g}", v, digits));
+  std::size_t width = 0;
+  for (const std::string& element : elements) width = std::max(width, element.size());
+  return fmt::format("{}{}{}", describe(x), x.rank() > 1 ? '\n' : ' ',
+                     Picture{elements, x.shape(), width}.draw(0, 0));
 }
 
-std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }
+std::ostream& operator<<(std::ostream& out, const Tensor& x) {
+  return out << to_string(x, static_cast<int>(out.precision()));
+}
 
 std::span<const std::byte> bytes_of(const Tensor& x) {
   return visit(x.dtype(), [&](auto zero) {

@@ -195,8 +195,10 @@ void copy(const Tensor& from, Tensor& to);
 std::span<const std::byte> bytes_of(const Tensor& x);
 std::span<std::byte> mutable_bytes_of(Tensor& x);
 
-/// Elements in nested braces, for messages: "f32 (2, 2) {{1, 2}, {3, 4}}"; long ones are shortened.
-std::string to_string(const Tensor& x);
+/// The dtype, the shape, and the elements with so many significant digits: rows on lines of their
+/// own, columns aligned; of more than 1000 elements the first and last three along each axis.
+/// A stream's precision sets the digits: std::cout << std::setprecision(3) << x.
+std::string to_string(const Tensor& x, int digits = 6);
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
 /// Throws unless a and b have the same dtype.

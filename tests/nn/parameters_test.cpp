@@ -1,5 +1,6 @@
 // Parameters by path, their initial values, and checkpoints of them.
 #include <algorithm>
+#include <sstream>
 
 #include <doctest/doctest.h>
 
@@ -329,6 +330,23 @@ TEST_CASE("load_tensors: overwrites tensors by name, or says what does not fit")
   CHECK_ERROR("checkpoint: 'x' is f32 (2, 3), but f32 (3, 2) was expected",
               nn::load_tensors(contents, {{"x", other}}));
   CHECK_ERROR("checkpoint: there is no 'y' (2, 3) in it", nn::load_tensors(contents, {{"y", to}}));
+}
+
+TEST_CASE("Parameters and Gradients: they print as tables") {
+  nn::Parameters params(1, DType::f64);
+  const Var w = params.add("encoder.W", {2, 3}, nn::init::constant(1)),
+            b = params.add("b", {3}, nn::init::zeros());
+  std::ostringstream out;
+  const Gradients gradients = backward(sum(w * 2.0) + sum(b), {w});
+  out << params << gradients;
+  CHECK(out.str() ==
+        "encoder.W  (2, 3)                      6\n"
+        "b          (3)                         3\n"
+        "total                                  9\n"
+        "(2, 3)           norm 4.89898\n");
+  CHECK_ERROR(
+      "gradients: the loss does not depend on this (3) variable, or backward was not asked for it",
+      gradients[b]);
 }
 
 }  // namespace

@@ -217,4 +217,20 @@ TEST_CASE(
   CHECK_ERROR("permutation: n = -1 is negative", permutation(-1, random));
 }
 
+TEST_CASE("Random: it goes on from a saved state, and refuses what is none") {
+  std::map<std::string, std::string> metadata;
+  Random random(7, 3), resumed(0);
+  random.normal();
+  random.save(metadata, "draws");
+  resumed.load(metadata, "draws");
+  CHECK(resumed.bits() == random.bits());
+  const Random::State before = resumed.state();
+  for (const char* text : {"", "1 2", "1 2 x", "1 2 3 4", "1 2 99999999999999999999"}) {
+    metadata["draws"] = text;
+    CHECK_ERROR("random: 'draws' is not a generator's state", resumed.load(metadata, "draws"));
+  }
+  CHECK_ERROR("random: 'other' is not a generator's state", resumed.load(metadata, "other"));
+  CHECK(resumed.state() == before);
+}
+
 }  // namespace attune

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <iomanip>
 #include <limits>
 #include <sstream>
 #include <type_traits>
@@ -284,7 +285,7 @@ TEST_CASE("Tensor: zeros, ones, full, scalar and arange hold what they say, in f
   CHECK_ERROR("arange: n = -1 is negative", arange(-1));
   std::ostringstream out;
   out << ints({2}, {1, 2});
-  CHECK(out.str() == "i32 (2) {1, 2}");
+  CHECK(out.str() == "i32 (2) [1, 2]");
 }
 
 TEST_CASE("Tensor: fill and copy write into views") {
@@ -307,11 +308,17 @@ TEST_CASE("Tensor: an undefined one says so") {
               require_same_dtype("add", none, zeros({2})));
 }
 
-TEST_CASE("Tensor: in messages a small one shows its elements, a long one its shape") {
-  CHECK(to_string(Tensor::of<float>({2, 2}, {1, 2.5, -3, 4})) == "f32 (2, 2) {{1, 2.5}, {-3, 4}}");
+TEST_CASE("Tensor: it prints rows on lines, aligned, and of a large one the corners") {
+  CHECK(to_string(Tensor::of<float>({2, 2}, {1, 2.5, -3, 4})) ==
+        "f32 (2, 2)\n[[  1, 2.5],\n [ -3,   4]]");
   CHECK(to_string(ints({}, {3})) == "i32 () 3");
-  CHECK(to_string(zeros({2, 0})) == "f32 (2, 0) {{}, {}}");
-  CHECK(to_string(zeros({1000}, DType::f64)) == "f64 (1000)");
+  CHECK(to_string(ints({2, 1, 2}, {1, 2, 3, 4})) == "i32 (2, 1, 2)\n[[[1, 2]],\n\n [[3, 4]]]");
+  CHECK(to_string(zeros({2, 0})) == "f32 (2, 0)\n[[],\n []]");
+  CHECK(to_string(reals({2}, {nan, 1.0 / 3}), 3) == "f64 (2) [  nan, 0.333]");
+  CHECK(to_string(arange(2000)) == "i32 (2000) [   0,    1,    2, ..., 1997, 1998, 1999]");
+  std::ostringstream out;
+  out << std::setprecision(2) << reals({1}, {0.125}) << " " << Shape{2, 3};
+  CHECK(out.str() == "f64 (1) [0.12] (2, 3)");
 }
 
 TEST_CASE("visit_floating: it calls with the element type and refuses whole numbers") {

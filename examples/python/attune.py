@@ -33,8 +33,8 @@ class Error(Exception):
 
 
 class Attention(NamedTuple):
-    source: list  # the words that were read, or None where the file has only numbers
-    target: list  # the words that were written, or None
+    source: list  # the tokens that were read
+    target: list  # the tokens that were written
     weights: np.ndarray  # (target, source)
 
 

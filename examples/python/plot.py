@@ -53,7 +53,7 @@ def draw_attention(arguments):
     if not weights.size:
         raise Error(f"--pair {arguments.pair}: there are no words in {arguments.file}")
     rows, columns = weights.shape
-    source, target = labels(source or map(str, range(columns))), labels(target or map(str, range(rows)))
+    source, target = labels(source), labels(target)
     use_fonts_for(source + target)
     size = min(2.5 + 0.3 * columns, LARGEST), min(1.5 + 0.3 * rows, LARGEST)
     figure = Figure(figsize=size, layout="constrained")

@@ -97,7 +97,7 @@ class AnyModel {
   struct Words {
     OfModel all;
     Index t = 0;
-    Words operator[](Index step) const { return {all, step}; }
+    Words operator[](Index at) const { return {all, at}; }
   };
   using State = OfModel;
   using Output = OfModel;  // of one step, or of all of them

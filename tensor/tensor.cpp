@@ -103,9 +103,9 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view o
   }
 }
 
-template <class T>
+template <class T, DType dtype>
 Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
-  Tensor result = uninitialized(shape, dtype_of<T>);
+  Tensor result = uninitialized(shape, dtype);
   if (static_cast<Index>(values.size()) != result.size_)
     fail("tensor", "{} values were given for {}", values.size(), shape);
   std::ranges::copy(values, result.mutable_data<T>());
@@ -136,10 +136,10 @@ double Tensor::item() const {
   return visit(dtype_, [&](auto zero) { return static_cast<double>(*data<decltype(zero)>()); });
 }
 
-template <class T>
+template <class T, DType dtype>
 std::vector<T> Tensor::to_vector() const {
   require_defined("to_vector", *this);
-  const Tensor x = to(dtype_of<T>);
+  const Tensor x = to(dtype);
   return {x.data<T>(), x.data<T>() + size_};
 }
 template std::vector<float> Tensor::to_vector() const;

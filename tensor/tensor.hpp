@@ -53,7 +53,7 @@ class Tensor {
                               std::string_view operation = {});
 
   /// From values in row-major order; throws when their number is not the shape's size.
-  template <class T>
+  template <class T, DType = dtype_of<T>>
   static Tensor of(const Shape& shape, std::span<const T> values);
   template <class T>
   static Tensor of(const Shape& shape, std::initializer_list<T> values) {
@@ -107,7 +107,7 @@ class Tensor {
   double item() const;
 
   /// All elements, converted.
-  template <class T>
+  template <class T, DType = dtype_of<T>>
   std::vector<T> to_vector() const;
 
   /// Row t of the outermost axis, from the end if negative: shape without that axis. A view.

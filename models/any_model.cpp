@@ -115,14 +115,6 @@ Var AnyModel::loss(const text::Batch& batch, const Guide& guide) const {
 
 namespace {
 
-/// The mean over models and heads; undefined where no model has attention.
-Var mean_weights(const std::vector<Var>& weights) {
-  if (weights.empty()) return {};
-  std::vector<Var> of_models;
-  for (const Var& own : weights) of_models.push_back(nn::mean_of_heads(own));
-  return mean(stack(of_models), {0});
-}
-
 /// A WordModel that averages the models' probabilities of each word, and their weights.
 class Ensemble {
  public:
@@ -168,7 +160,7 @@ class Ensemble {
       all.output.push_back(std::move(step.output));
       all.state.push_back(std::move(step.state));
     }
-    all.weights = mean_weights(weights);
+    if (!weights.empty()) all.weights = mean(stack(weights), {0});
     return all;
   }
 
@@ -183,7 +175,7 @@ class Ensemble {
       for (std::size_t t = 0; t < own.weights.size(); ++t) of_step[t].push_back(own.weights[t]);
     }
     for (const std::vector<Var>& step : of_step)
-      if (!step.empty()) all.weights.push_back(mean_weights(step));
+      if (!step.empty()) all.weights.push_back(mean(stack(step), {0}));
     return all;
   }
 

@@ -67,8 +67,8 @@ struct Inference {
 ///                                      nn::select of each part
 /// and, where all steps can be computed at once, which teacher forcing then does,
 ///     unroll(encoded, previous, weights)   an AllSteps, with the weights if asked for
-/// An output is the part of a step that the logits need. Weights are (S, B), (heads, S, B), or
-/// undefined without attention.
+/// An output is the part of a step that the logits need. Weights are (S, B), the mean of several
+/// heads, or undefined without attention.
 template <class M>
 concept Decoder = requires(const M& model, const Tensor& ids, const typename M::State& state,
                            const std::vector<typename M::Output>& outputs) {
@@ -89,7 +89,7 @@ concept WordModel = Decoder<M> && requires(const M& model, const Tensor& ids) {
 template <class Output, class State>
 struct DecoderStep {
   Output output;
-  Var weights;  // (S, B), or (heads, S, B); undefined without attention
+  Var weights;  // (S, B), the mean of several heads; undefined without attention
   State state;
 };
 

@@ -180,7 +180,8 @@ BahdanauDecoder::State BahdanauDecoder::start(const Encoded& source) const {
 BahdanauDecoder::Step BahdanauDecoder::step(const Var& share, const State& before) const {
   const auto [c, alpha] = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
   const nn::RecurrentState s = cell_.step(add_matmul(share, c, C_), before.s);
-  return {{s.h, c}, alpha, {before.memory, attention_.next(before.past, alpha), s}};
+  return {
+      {s.h, c}, nn::mean_of_heads(alpha), {before.memory, attention_.next(before.past, alpha), s}};
 }
 
 NematusDecoder::NematusDecoder(const nn::Scope& scope, const NematusOptions& o, EncodedSizes source,
@@ -197,7 +198,8 @@ NematusDecoder::Step NematusDecoder::step(const Var& share, const State& before)
   const nn::RecurrentState between = cell_.step(share, before.s);
   const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
   const nn::RecurrentState s = second_.step(second_.input(c), between);
-  return {{s.h, c}, alpha, {before.memory, attention_.next(before.past, alpha), s}};
+  return {
+      {s.h, c}, nn::mean_of_heads(alpha), {before.memory, attention_.next(before.past, alpha), s}};
 }
 
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
@@ -238,7 +240,9 @@ LuongDecoder::Step LuongDecoder::step(const Var& share, const State& before) con
   const auto [h, layers] = decoder_.step(x, before.layers);
   const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
   const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
-  return {h_tilde, alpha, {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
+  return {h_tilde,
+          nn::mean_of_heads(alpha),
+          {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
 }
 
 AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) const {

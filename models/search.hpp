@@ -24,8 +24,7 @@ struct Hypothesis {
   double log_probability = 0;                  // their sum
   double score = 0;                            // by which a search ranks
   bool complete = false;                       // ends with `</s>`; otherwise cut at max_length
-  /// (steps, S) f32: attention at each word, and at `</s>`; the mean of several heads; undefined
-  /// without attention.
+  /// (steps, S) f32: attention at each word, and at `</s>`; undefined without attention.
   Tensor weights;
 };
 
@@ -92,7 +91,7 @@ using How = std::variant<SearchOptions, SamplingOptions>;
 
 struct NextScores {
   Tensor logits;   // (rows, V)
-  Tensor weights;  // (S, rows), (heads, S, rows) or undefined
+  Tensor weights;  // (S, rows) or undefined
 };
 /// One step of a model for each running hypothesis, after its last word, words (1, rows) i32.
 /// Before it, the model's state moves to `rows` (i32), unless that is null. Finished sentences have
@@ -177,7 +176,7 @@ struct ForcedOptions {
 
 namespace detail {
 
-/// weights (T, S, B), (T, heads, S, B) or undefined
+/// weights (T, S, B) or undefined
 std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
                                           const Tensor& source_mask, const Target& target,
                                           const ForcedOptions& options);

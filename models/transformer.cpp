@@ -136,7 +136,7 @@ TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     auto layer = layers_[i].step(x, step.state.kept[i], before.memory[i]);
     x = std::move(layer.y);
-    if (i == aligned_) step.weights = std::move(layer.weights);
+    if (i == aligned_ && attends_) step.weights = mean(layer.weights, {0});
   }
   step.output = norm_ ? (*norm_)(x) : x;
   return step;
@@ -148,7 +148,8 @@ AllSteps<Var, Var> TransformerDecoder::unroll(const Encoded& source, const Tenso
   Var x = target_.placed(all.words, 0);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool asked = weights && attends_ && i == aligned_;
-    auto layer = layers_[i](x, {}, remember(i, source), asked ? nn::Weights::yes : nn::Weights::no);
+    auto layer =
+        layers_[i](x, {}, remember(i, source), asked ? nn::Weights::mean : nn::Weights::no);
     x = std::move(layer.y);
     for (Index t = 0; asked && t < previous.dim(0); ++t) all.weights.push_back(layer.weights[t]);
   }

@@ -47,12 +47,11 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
 }
 
 Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
-  const Var seen = weights.rank() == 4 ? mean(weights, {1}) : weights;
-  ShapeCheck("guided_alignment_loss")("weights", seen.shape(), "T S B")("guide", guide.shape(),
-                                                                        "T S B");
+  ShapeCheck check("guided_alignment_loss");
+  check("weights", weights.shape(), "T S B")("guide", guide.shape(), "T S B");
   const double linked = sum(guide).item();
-  if (linked == 0) return zeros({}, seen.dtype());
-  return sum(log(seen + 1e-10) * (guide * (-1 / linked)));
+  if (linked == 0) return zeros({}, weights.dtype());
+  return sum(log(weights + 1e-10) * (guide * (-1 / linked)));
 }
 
 std::vector<std::int32_t> excluded(Writes writes, std::int32_t end) {
@@ -66,10 +65,13 @@ std::vector<std::int32_t> excluded(Writes writes, std::int32_t end) {
 
 namespace detail {
 
-Var attention_loss(const std::vector<Var>& weights, const Tensor& mask,
-                   const LossOptions& options) {
-  if (weights.empty()) fail("loss", "a loss of attention is asked for, but there is no attention");
-  Var loss;
+Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tensor& next,
+         const Tensor& mask, const LossOptions& options) {
+  Var loss = affine_cross_entropy(
+      logits.x, logits.affine, next, mask,
+      {.smoothing = options.label_smoothing, .unsmoothed = excluded(options.writes)});
+  if (options.attends() && weights.empty())
+    fail("loss", "a loss of attention is asked for, but there is no attention");
   if (options.coverage != 0) {
     std::vector<Var> losses;
     Var coverage;
@@ -77,13 +79,11 @@ Var attention_loss(const std::vector<Var>& weights, const Tensor& mask,
       losses.push_back(nn::coverage_loss(w, coverage));
       coverage = nn::add_coverage(coverage, w);
     }
-    loss = sum(stack(losses) * (mask * (options.coverage / sum(mask).item())));
+    loss = loss + sum(stack(losses) * (mask * (options.coverage / sum(mask).item())));
   }
-  if (options.guide.alignment.defined()) {
-    const Var guided =
-        options.guide.weight * guided_alignment_loss(stack(weights), options.guide.alignment);
-    loss = loss.defined() ? loss + guided : guided;
-  }
+  const Tensor& guide = options.guide.alignment;
+  if (guide.defined())
+    loss = loss + options.guide.weight * guided_alignment_loss(stack(weights), guide);
   return loss;
 }
 

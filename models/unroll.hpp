@@ -42,7 +42,7 @@ Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previou
 
 struct Forced {
   Var logits;   // (T, B, V)
-  Var weights;  // (T, S, B), or (T, heads, S, B); undefined without attention
+  Var weights;  // (T, S, B); undefined without attention
 };
 
 template <Decoder M, Source Encoded>
@@ -82,8 +82,8 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
 ///
 ///     - Σ_t Σ_s A_ts log(α_ts + 10⁻¹⁰) / Σ_t Σ_s A_ts
 ///
-/// weights (T, S, B) or (T, heads, S, B), of which the mean over the heads counts; guide (T, S, B).
-/// 0 without links. A weight of exactly 0, outside of a window, is not drawn to its link.
+/// weights and guide (T, S, B). 0 without links. A weight of exactly 0, outside of a window, is not
+/// drawn to its link.
 Var guided_alignment_loss(const Var& weights, const Tensor& guide);
 
 // ---- Words of probability 0
@@ -105,6 +105,9 @@ struct LossOptions {
   double coverage = 0;         // λ of the coverage loss (See et al., 2017, equation 13)
   Guide guide = {};
   Writes writes = Writes::words;
+
+  /// Whether it depends on the attention weights.
+  bool attends() const { return coverage != 0 || guide.alignment.defined(); }
 };
 
 /// The words that a decoder learns to write.
@@ -112,32 +115,30 @@ using Target = text::TargetBatch;
 
 namespace detail {
 
-/// λ Σ of the coverage losses for the mean word, and the guide's share.
-Var attention_loss(const std::vector<Var>& weights, const Tensor& mask, const LossOptions& options);
+/// Of the logits and the weights of all steps.
+Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tensor& next,
+         const Tensor& mask, const LossOptions& options);
 
 }  // namespace detail
 
 /// Mean cross-entropy of the target words, `</s>` included; plus λ · the mean coverage loss of a
 /// word, and with a guide its weight times guided_alignment_loss. Throws where these are asked of a
-/// model without attention.
+/// model without attention. `logits` may return all of them, or an AffineLogits, of which the loss
+/// does not store all.
 template <Decoder M, Source Encoded>
 Var loss(const M& model, const Encoded& encoded, const Target& target,
          const LossOptions& options = {}) {
-  const bool weights = options.coverage != 0 || options.guide.alignment.defined();
-  const Unrolled<M> unrolled = unroll(model, encoded, target.previous, weights);
-  // A decoder may return all logits, or an AffineLogits, of which the loss does not store all.
-  const AffineLogits logits{model.logits(unrolled.words, unrolled.outputs)};
-  const Var loss = affine_cross_entropy(
-      logits.x, logits.affine, target.next, target.mask,
-      {.smoothing = options.label_smoothing, .unsmoothed = excluded(options.writes)});
-  if (!weights) return loss;
-  return loss + detail::attention_loss(unrolled.weights, target.mask, options);
+  const Unrolled<M> all = unroll(model, encoded, target.previous, options.attends());
+  return detail::loss({model.logits(all.words, all.outputs)}, all.weights, target.next, target.mask,
+                      options);
 }
 
 template <WordModel M>
 Var loss(const M& model, const text::Batch& batch, const LossOptions& options = {}) {
-  return loss(model, model.encode(batch.source, batch.source_mask),
-              Target{batch.previous, batch.next, batch.target_mask}, options);
+  const auto encoded = model.encode(batch.source, batch.source_mask);
+  const Unrolled<M> all = unroll(model, encoded, batch.previous, options.attends());
+  return detail::loss({model.logits(all.words, all.outputs)}, all.weights, batch.next,
+                      batch.target_mask, options);
 }
 
 }  // namespace attune::models

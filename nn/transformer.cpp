@@ -31,21 +31,20 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Mask& mask, Weights we
   if (weights == Weights::no) return {attention(q, kv, o), {}};
   const auto with_weights = [&](const Var& some) -> MultiHeadResult {
     const auto [read, alpha] = reference::attention(some, kv, o);
-    return {read, permute(alpha, {2, 1, 3, 0})};
+    return {read, weights == Weights::mean ? permute(mean(alpha, {1}), {1, 2, 0})
+                                           : permute(alpha, {2, 1, 3, 0})};
   };
   constexpr Index rows = 64;
   if (recorded(q) || recorded(kv) || o.causal || o.dropout > 0 || check['T'] <= rows)
     return with_weights(q);
   // Some steps at a time: the scores of all would fill the memory.
-  Tensor read = Tensor::uninitialized(q.shape(), q.dtype()),
-         alpha = Tensor::uninitialized({check['T'], o.heads, check['S'], check['B']}, q.dtype());
+  std::vector<Var> read, alpha;
   for (Index begin = 0; begin < check['T']; begin += rows) {
-    const Index end = std::min(check['T'], begin + rows);
-    const MultiHeadResult some = with_weights(slice(q, 0, begin, end));
-    Tensor own_read = read.slice(begin, end), own_alpha = alpha.slice(begin, end);
-    copy(some.y.value(), own_read), copy(some.weights.value(), own_alpha);
+    const auto some = with_weights(slice(q, 0, begin, std::min(check['T'], begin + rows)));
+    read.push_back(some.y);
+    alpha.push_back(some.weights);
   }
-  return {read, alpha};
+  return {concat(read, 0), concat(alpha, 0)};
 }
 
 /// (sin, cos) of section 3.5, of the places begin .. end - 1
@@ -102,8 +101,8 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) con
   std::vector<Var> columns;
   for (std::size_t s = 0; s < kept.places.size(); ++s)
     columns.push_back(gather(kept.places[s], rows[static_cast<Index>(s)]));
-  const auto [y, weights] =
-      attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen, Weights::yes, options_);
+  const auto [y, weights] = attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen,
+                                   Weights::of_heads, options_);
   return {output_(y[0]), weights[0]};
 }
 

@@ -11,8 +11,9 @@ namespace attune::nn {
 /// Whether a position may attend to later ones.
 enum class Causal { no, yes };
 
-/// Whether attention returns its weights, which it does not compute as such otherwise.
-enum class Weights { no, yes };
+/// Whether attention returns its weights, which it does not compute as such otherwise: those of each
+/// head or their mean.
+enum class Weights { no, of_heads, mean };
 
 struct MultiHeadOptions {
   Index heads = 1;  // K
@@ -22,7 +23,7 @@ struct MultiHeadOptions {
 
 struct MultiHeadResult {
   Var y;        // (T, B, D)
-  Var weights;  // (T, K, S, B), exactly 0 on padding; undefined where not asked for
+  Var weights;  // (T, K, S, B), or the mean (T, S, B), exactly 0 on padding; where asked for
 };
 
 /// A key-value cache: of a decoder's own steps, or of the memory that it attends to. Position s of

@@ -232,7 +232,7 @@ Json look_at(const text::Codec& source, const text::Codec& target,
   for (Index t = 0; t < batch.previous.dim(0); ++t) {
     Json step{{"likeliest", likeliest(forced.logits.value()[t][0], target.vocabulary)}};
     if (forced.weights.defined())
-      step["weights"] = nn::mean_of_heads(forced.weights[t]).value().to_vector<double>();
+      step["weights"] = forced.weights[t].value().to_vector<double>();
     if (!watch.e.empty()) step["e"] = scores(watch.e[t], batch.source.dim(0));
     answer["steps"].push_back(step);
   }

@@ -30,11 +30,10 @@ std::vector<Hypothesis> hypotheses(const models::Forced& forced,
                                            {batch.previous, batch.next, batch.target_mask}, {});
 }
 
-/// logits (T, B, V) and weights (T, heads, S, B) at random.
-models::Forced random_forced(Index heads) {
+/// logits (T, B, V) and weights (T, S, B) at random.
+models::Forced random_forced() {
   const Index steps = kBatch.next.dim(0), batch = kBatch.next.dim(1), source = kBatch.source.dim(0);
-  return {randn({steps, batch, kTarget}, DType::f64),
-          randn({steps, heads, source, batch}, DType::f64, 2)};
+  return {randn({steps, batch, kTarget}, DType::f64), randn({steps, source, batch}, DType::f64, 2)};
 }
 
 TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {
@@ -71,16 +70,8 @@ TEST_CASE("force_decode: it is the log-softmax and the weights of force(), writt
   }
 }
 
-TEST_CASE("force_decode: of several heads a hypothesis has the mean of their weights") {
-  models::Forced several = random_forced(3), one = several;
-  one.weights = mean(several.weights, {1});
-  const auto found = hypotheses(several), expected = hypotheses(one);
-  for (std::size_t b = 0; b < kPairs.size(); ++b)
-    CHECK(test::identical(found[b].weights, expected[b].weights));
-}
-
 TEST_CASE("force_decode: a model without attention has hypotheses without weights") {
-  models::Forced forced = random_forced(1);
+  models::Forced forced = random_forced();
   const auto with = hypotheses(forced);
   forced.weights = {};
   const auto without = hypotheses(forced);
@@ -172,17 +163,17 @@ TEST_CASE("loss: a source and a target of different numbers of sentences are an 
 }
 
 TEST_CASE("force_decode: shapes that do not fit and a target without </s> are errors") {
-  models::Forced forced = random_forced(1);
+  models::Forced forced = random_forced();
   forced.logits = zeros({2, 3, kTarget});
   CHECK_ERROR("force_decode: outputs (T, B, R) is (2, 3, 9), but T = 4 in next",
               hypotheses(forced));
-  forced = random_forced(1);
+  forced = random_forced();
   forced.weights = zeros({4, 5, 3});
   CHECK_THROWS_WITH_AS(hypotheses(forced),
                        "force_decode: weights (T, S, B) is (4, 5, 3), but S = 4 in source", Error);
   text::Batch cut = kBatch;
   cut.target_mask = test::ragged_mask(4, {4, 1, 1});
-  CHECK_THROWS_WITH_AS(hypotheses(random_forced(1), cut),
+  CHECK_THROWS_WITH_AS(hypotheses(random_forced(), cut),
                        "force_decode: target 2 does not end with word 2", Error);
 }
 

@@ -226,6 +226,8 @@ TEST_CASE("memory: the child of the test of forced decoding" * doctest::skip()) 
     const std::size_t before = resident();
     CHECK(models::force_decode(both, batch, {.weights = false}).size() == 1);
     CHECK(resident() - before < 50'000'000);  // a weight of each word and place would take 16 MB
+    CHECK(models::force_decode(model, batch).size() == 1);
+    CHECK(resident() - before < 100'000'000);  // and those of all heads 64 MB
   }
 }
 

@@ -153,7 +153,7 @@ TEST_CASE("Transformer: its steps one by one are all its steps at once, also as 
     const Made made(tiny(norm, Nonlinearity::relu));
     const AnyModel any(made.model);
     const Forced forced = force(made.model, batch);
-    CHECK(forced.weights.shape() == Shape{4, 2, 4, 3});
+    CHECK(forced.weights.shape() == Shape{4, 4, 3});
     check_steps(made.model, encoded(made.model, batch), batch.previous, forced);
     const auto source = any.encode(batch.source, batch.source_mask);
     check_steps(any, source, batch.previous, forced);
@@ -348,7 +348,7 @@ TEST_CASE("Transformer: sequences of one word, and a sentence without words besi
   const Encoded source = made.model.encode(one, mask);
   const Forced forced = force(made.model, source, one);
   check_steps(made.model, source, one, forced);
-  CHECK(difference(forced.weights.value(), ones({1, 2, 1, 1}, DType::f64)) <= 1e-15);
+  CHECK(difference(forced.weights.value(), ones({1, 1, 1}, DType::f64)) <= 1e-15);
   // All keys of the second sentence are padding: the first gives what it gives alone.
   const Encoded two = made.model.encode(Tensor::of({1, 2}, {5, 5}), test::ragged_mask(1, {1, 0}));
   const Forced both = force(made.model, two, Tensor::of({1, 2}, {5, 5}));

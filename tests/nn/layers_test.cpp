@@ -242,7 +242,7 @@ TEST_CASE("MultiHeadAttention: it is what the equations give, place by place and
       nn::Parameters params(static_cast<std::uint64_t>(heads), DType::f64);
       const nn::MultiHeadAttention layer(
           params, kSize, {.heads = heads, .causal = causal ? nn::Causal::yes : nn::Causal::no});
-      const auto [y, weights] = layer(x, layer.remember(x), mask, nn::Weights::yes);
+      const auto [y, weights] = layer(x, layer.remember(x), mask, nn::Weights::of_heads);
       CHECK(difference(layer.self(x, mask).value(), y.value()) < 1e-12);
       CHECK(difference(y.value(), by_loops(params, x, mask, heads, causal)) < 1e-12);
       // Weights are exactly 0 on padding and on later places.

@@ -30,13 +30,13 @@ TEST_CASE("MultiHeadAttention: dropout draws B heads T S numbers, with and witho
   };
   Random fused(7), stored(7);
   const Var y = run(fused, Weights::no).y;
-  const auto [same, weights] = run(stored, Weights::yes);
+  const auto [same, weights] = run(stored, Weights::of_heads);
   CHECK(fused.state() == Random(7).ahead(3 * 2 * 5 * 4).state());
   CHECK(stored.state() == fused.state());
   CHECK(difference(y.value(), same.value()) <= 1e-14);
   // Weights are those before dropout.
   CHECK(difference(weights.value(),
-                   layer(x, keys_values, source_mask, Weights::yes).weights.value()) <= 1e-14);
+                   layer(x, keys_values, source_mask, Weights::of_heads).weights.value()) <= 1e-14);
   CHECK_FALSE(difference(y.value(), layer(x, keys_values, source_mask).y.value()) <= 1e-3);
   Random next(8);
   CHECK_FALSE(identical(run(next, Weights::no).y.value(), y.value()));
@@ -63,7 +63,9 @@ TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, re
   test::scale_parameters(params, 3);
   const Tensor mask = Tensor::of<double>({4, 3}, {1, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1});  // holes
   const Var keys_values = layer.remember(h);
-  const auto all = layer(x, keys_values, mask, Weights::yes);
+  const auto all = layer(x, keys_values, mask, Weights::of_heads);
+  CHECK(difference(layer(x, keys_values, mask, Weights::mean).weights.value(),
+                   mean(all.weights.value(), {1})) <= 1e-15);
   const std::vector<std::int32_t> columns = {2, 0, 2, 1};
   const Kept kept = places_of(keys_values, mask, columns);
   for (Index t = 0; t < 5; ++t) {
@@ -89,7 +91,7 @@ TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") 
   test::set(params, "output.b", randn({kSize}, DType::f64, 3));
   const Tensor none = test::ragged_mask(4, {4, 0, 1});
   for (const Index steps : {5, 1}) {
-    for (const Weights weights : {Weights::no, Weights::yes}) {
+    for (const Weights weights : {Weights::no, Weights::of_heads}) {
       const auto result = layer(x.slice(0, steps), layer.remember(h), none, weights);
       CHECK(identical(result.y.value()[0][1], params["output.b"].value()));
     }
@@ -109,7 +111,9 @@ TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gr
     test::scale_parameters(params, 2);
     const auto memory = layer.remember(h, source_mask);
     const Kept places = places_of(memory.keys_values, source_mask, {0, 1, 2});
-    const auto at_once = [&] { return layer(x, {}, layer.remember(h, source_mask), Weights::yes); };
+    const auto at_once = [&] {
+      return layer(x, {}, layer.remember(h, source_mask), Weights::of_heads);
+    };
     const auto all = at_once();
     Kept kept;
     std::vector<Var> y, weights;
@@ -172,7 +176,7 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
       "decoder.cross",
       attention(x, zeros({4, 2, 16}, DType::f64)));
   for (const Index steps : {1, 5}) {
-    for (const Weights weights : {Weights::no, Weights::yes}) {
+    for (const Weights weights : {Weights::no, Weights::of_heads}) {
       CHECK_ERROR(
           "MultiHeadAttention: mask (S, B) is (1, 3), but S = 4 in keys and values, in "
           "decoder.cross",

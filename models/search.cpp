@@ -76,29 +76,79 @@ void exclude(Tensor& logits, Index row, std::span<const std::int32_t> words) {
   });
 }
 
-/// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A
-/// derived class chooses the words.
+/// Words that may be drawn, in ascending order of their shares where any are cut off.
+template <class T>
+std::vector<std::int32_t> words_left(const std::vector<T>& share, const SamplingOptions& o) {
+  std::vector<std::int32_t> words(share.size());
+  std::iota(words.begin(), words.end(), 0);
+  const Index v = std::ssize(words), most = o.top_k == 0 ? v : std::min(o.top_k, v);
+  if (most == v && o.top_p == 1) return words;
+  const auto less_likely = [&](std::int32_t a, std::int32_t b) {
+    const T p = share[a], q = share[b];
+    return p != q ? p < q : a > b;
+  };
+  const double enough = o.top_p * std::reduce(share.begin(), share.end(), 0.0);
+  std::ranges::make_heap(words, less_likely);
+  auto kept = words.end();  // from here on they are the likeliest
+  for (double mass = 0; words.end() - kept < most && mass < enough;) {
+    std::pop_heap(words.begin(), kept--, less_likely);
+    mass += share[*kept];
+  }
+  words.erase(words.begin(), kept);
+  return words;
+}
+
+/// A word by its log-probabilities (V).
+template <class T>
+std::int32_t draw(std::span<const T> log_p, const SamplingOptions& options, Random& random) {
+  std::vector<T> share(log_p.begin(), log_p.end());  // e^{(x_v - largest) / temperature}
+  const T largest = simd::largest(share.data(), std::ssize(share));
+  for (T& x : share) x = static_cast<T>((x - largest) / options.temperature);
+  simd::exp(share.data(), share.data(), std::ssize(share));
+  const std::vector<std::int32_t> words = words_left(share, options);
+  double mass = 0;
+  for (std::int32_t word : words) mass += share[word];
+  double left = mass * random.uniform();
+  std::int32_t last = words.back();  // with a share; `left` may come out a rounding error too large
+  for (std::int32_t word : words) {
+    const double p = share[word];
+    if (p > 0) last = word;
+    if ((left -= p) < 0) return word;
+  }
+  return last;
+}
+
+constexpr Index block = 128;  // words that are passed over at once
+constexpr double least_coverage = 1e-10;
+constexpr Index widest_beam = 1024;  // where a text has several hypotheses
+
+/// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A search
+/// keeps the best continuations; sampling, a beam of 1, draws one instead.
 class Decoding {
  public:
-  template <class Options>
-  Decoding(const char* operation, const Tensor& mask, const Options& o, bool within_source,
-           bool keeps_weights)
-      : operation_(operation),
-        begin_(o.begin),
-        end_(o.end),
-        keeps_weights_(keeps_weights),
+  /// `numbers` are those of the sentences. `sampling` may be null.
+  Decoding(const Tensor& mask, const SearchOptions& o, const SamplingOptions* sampling,
+           std::span<const Index> numbers, const TextOf& text)
+      : operation_(sampling ? "sample" : "search"),
+        options_(o),
+        sampling_(sampling),
+        numbers_(numbers),
+        text_(text),
         excluded_(excluded(o.writes, o.end)),
+        source_steps_(mask.dim(0)),
         source_lengths_(lengths_of(mask)) {
-    if (o.max_length < 1) fail(operation, "max_length is less than 1");
-    source_steps_ = mask.dim(0);
+    check_options();
     for (const Index length : source_lengths_) {
-      if (length == 0) fail(operation, fmt::format("source {} has no words", running_.size()));
-      most_words_.push_back(within_source ? std::min(o.max_length, length) : o.max_length);
+      const Index number = std::ssize(running_);
+      if (length == 0) fail(operation_, fmt::format("source {} has no words", number));
+      most_words_.push_back(o.within_source ? std::min(o.max_length, length) : o.max_length);
       running_.push_back({running_.size()});
+      if (sampling) random_.emplace_back(sampling->seed, numbers[number]);
     }
     finished_.resize(running_.size());
+    texts_.resize(running_.size());
+    pruned_.resize(running_.size());
   }
-  virtual ~Decoding() = default;
 
   /// The finished hypotheses of each sentence.
   std::vector<Translation> run(const NextStep& step) {
@@ -107,46 +157,41 @@ class Decoding {
     while (!running_.empty()) {
       std::vector<std::int32_t> words, unmoved(running_.size());
       for (const Running& r : running_)
-        words.push_back(r.last < 0 ? begin_ : written_[r.last].word);
+        words.push_back(r.last < 0 ? options_.begin : written_[r.last].word);
       std::iota(unmoved.begin(), unmoved.end(), 0);
       auto [logits, weights] =
           step(Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words)),
                moved ? &rows : nullptr);
-      const std::vector<std::int32_t> parents =
-          advance(std::move(logits), weights.rank() == 3 ? mean(weights, {0}) : weights);
+      const std::vector<std::int32_t> parents = advance(std::move(logits), weights);
       moved = parents != unmoved;
       rows = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
     }
     return std::move(finished_);
   }
 
- protected:
-  /// The next words of the sentence of the rows begin .. end, from the logits (rows, V) and the
-  /// log_sum_exp (rows) of all sentences; of a row at the length limit one. Several sentences are
-  /// processed in parallel.
-  virtual std::vector<Candidate> choose(const Tensor& logits, const Tensor& norms, Index begin,
-                                        Index end) = 0;
-  /// What a finished hypothesis is ranked by.
-  virtual double score(const Hypothesis& finished) const { return finished.log_probability; }
-  /// Whether the hypotheses in `running` can no longer change the sentence's result.
-  virtual bool settled(std::size_t, std::span<const Running>) const { return false; }
-  virtual void keep(std::size_t sentence, Hypothesis finished) {
-    finished_[sentence].push_back(std::move(finished));
-  }
-
-  const char* operation_;
-  std::vector<Running> running_;  // one for each row of the model's next step
-  std::vector<Translation> finished_;
-  std::vector<Index> most_words_;  // of each sentence
+  /// Whether the search of a sentence left out a continuation that is possible.
+  bool pruned(std::size_t sentence) const { return pruned_[sentence] != 0; }
 
  private:
+  void check_options() const {
+    const SearchOptions& o = options_;
+    if (o.max_length < 1) fail(operation_, "max_length is less than 1");
+    if (o.beam < 1) fail(operation_, fmt::format("the beam {} is less than 1", o.beam));
+    if (o.best < 1 || o.best > o.beam)
+      fail(operation_, fmt::format("best {} is not in 1 to beam {}", o.best, o.beam));
+    if (!std::isfinite(o.length_penalty)) fail(operation_, "the length penalty is not finite");
+    if (!(std::isfinite(o.coverage_penalty) && o.coverage_penalty >= 0))
+      fail(operation_, "the coverage penalty is not finite and at least 0");
+    if (!sampling_) return;
+    if (!(std::isfinite(sampling_->temperature) && sampling_->temperature > 0))
+      fail(operation_, "the temperature is not finite and above 0");
+    if (sampling_->top_k < 0) fail(operation_, "top_k is less than 0");
+    if (!(sampling_->top_p > 0 && sampling_->top_p <= 1))
+      fail(operation_, "top_p is not above 0 and at most 1");
+  }
+
   /// The candidates of each sentence that still runs, in the order of their rows.
   std::vector<std::vector<Candidate>> candidates(const Tensor& logits) {
-    const Tensor norms = log_sum_exp(logits, -1);
-    for (double norm : norms.to_vector<double>()) {
-      if (std::isnan(norm) || norm == std::numeric_limits<double>::infinity())
-        fail(operation_, "the model's scores are not numbers");
-    }
     std::vector<Index> begins;  // each sentence's first row, and their end
     for (std::size_t row = 0; row < running_.size(); ++row) {
       if (row == 0 || running_[row].sentence != running_[row - 1].sentence)
@@ -154,11 +199,60 @@ class Decoding {
     }
     begins.push_back(std::ssize(running_));
     std::vector<std::vector<Candidate>> found(begins.size() - 1);
-    parallel_for(std::ssize(found), [&](Index i) {
-      found[i] = choose(logits, norms, begins[i], begins[i + 1]);
-      if (found[i].empty()) fail(operation_, "the model leaves no word possible");
+    visit_floating(operation_, logits, [&](auto zero) {
+      using T = decltype(zero);
+      const Tensor log_p = log_softmax(logits, -1);
+      parallel_for(std::ssize(found), [&](Index i) {
+        found[i] = choose<T>(log_p, begins[i], begins[i + 1]);
+        if (found[i].empty()) fail(operation_, "the model leaves no word possible");
+      });
     });
     return found;
+  }
+
+  /// The next words of the sentence of the rows begin .. end, from log_p (rows, V) of all sentences:
+  /// the best continuations, as many as there are places left, best first, or what is drawn. Among
+  /// equals the earlier row comes first, then the smaller word. Of a row at the length limit only
+  /// the best.
+  template <class T>
+  std::vector<Candidate> choose(const Tensor& log_p, Index begin, Index end) {
+    const std::size_t sentence = running_[begin].sentence;
+    const auto v = static_cast<std::size_t>(log_p.dim(1));
+    const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
+    std::vector<Candidate> best;  // sorted; short
+    const auto enters = [&](double total) {
+      return best.size() < count ? total > -std::numeric_limits<double>::infinity()
+                                 : total > best.back().total;
+    };
+    for (Index row = begin; row < end; ++row) {
+      const double before = running_[row].log_probability;
+      const std::span<const T> own(log_p.data<T>() + row * log_p.dim(1), v);
+      if (std::ranges::any_of(own, [](T x) { return std::isnan(x); }))
+        fail(operation_, "the model's scores are not numbers");
+      if (sampling_ || running_[row].length == most_words_[sentence]) {
+        const T* const likeliest = std::ranges::max_element(own).base();
+        if (std::isinf(*likeliest)) continue;
+        const std::int32_t word = sampling_ ? draw(own, *sampling_, random_[sentence])
+                                            : static_cast<std::int32_t>(likeliest - own.data());
+        best.push_back({row, word, before + own[word]});
+        continue;
+      }
+      for (std::size_t from = 0; from < v; from += block) {
+        const std::size_t to = std::min(v, from + block);
+        if (!enters(before + simd::largest(own.data() + from, static_cast<Index>(to - from))))
+          continue;
+        for (std::size_t word = from; word < to; ++word) {
+          const Candidate candidate{row, static_cast<std::int32_t>(word), before + own[word]};
+          if (!enters(candidate.total)) continue;
+          best.insert(std::ranges::upper_bound(best, candidate.total, std::ranges::greater(),
+                                               &Candidate::total),
+                      candidate);
+          if (best.size() > count) best.pop_back();
+        }
+      }
+    }
+    pruned_[sentence] |= best.size() == count;
+    return best;
   }
 
   Running extend(const Candidate& candidate, std::span<const float> weights) {
@@ -194,17 +288,66 @@ class Decoding {
     keep(end.sentence, std::move(h));
   }
 
+  /// Of hypotheses with one text only the best.
+  void keep(std::size_t sentence, Hypothesis h) {
+    Translation& finished = finished_[sentence];
+    if (text_) {
+      std::vector<std::string>& texts = texts_[sentence];
+      std::string text = text_(h, numbers_[sentence]);
+      const auto same = std::ranges::find(texts, text);
+      if (same != texts.end()) {
+        Hypothesis& other = finished[static_cast<std::size_t>(same - texts.begin())];
+        if (h.score > other.score) other = std::move(h);
+        return;
+      }
+      texts.push_back(std::move(text));
+    }
+    finished.push_back(std::move(h));
+  }
+
+  /// What a finished hypothesis is ranked by.
+  double score(const Hypothesis& h) const {
+    const double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
+    if (options_.coverage_penalty == 0) return score;
+    if (!h.weights.defined())
+      fail(operation_, "there is a coverage penalty, but the model has no attention");
+    double coverage = 0;  // Σ_i log(min(Σ_j p_ij, 1))
+    for (const double covered : sum(h.weights, {0}).to_vector<double>())
+      coverage += std::log(std::clamp(covered, least_coverage, 1.0));
+    return score + options_.coverage_penalty * coverage;
+  }
+
+  /// log P / |Y|ᵅ
+  double normalized(double log_probability, Index length) const {
+    return log_probability / std::pow(static_cast<double>(length), options_.length_penalty);
+  }
+
+  /// Whether the hypotheses in `running` can no longer change the sentence's result.
+  bool settled(std::size_t sentence, std::span<const Running> running) const {
+    std::vector<double> scores;  // of complete hypotheses
+    for (const Hypothesis& h : finished_[sentence])
+      if (h.complete) scores.push_back(h.score);
+    if (std::ssize(scores) < options_.best) return false;
+    std::ranges::sort(scores, std::ranges::greater());
+    const double last = scores[static_cast<std::size_t>(options_.best) - 1];
+    return std::ranges::all_of(running, [&](const Running& r) {
+      return last >= std::max(normalized(r.log_probability, r.length + 1),
+                              normalized(r.log_probability, options_.max_length + 1));
+    });
+  }
+
   /// Finished hypotheses leave the batch; the others become the rows of the next step. Returns the
   /// rows that they continue.
   std::vector<std::int32_t> advance(Tensor logits, const Tensor& mean_weights) {
+    const std::int32_t end = options_.end;
     ShapeCheck check(operation_);
     check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits.shape(), "R V");
-    if (end_ < -1 || end_ >= check['V']) {
-      fail(operation_, fmt::format("the end word {} is neither in 0 to {} nor -1 (none)", end_,
-                                   check['V'] - 1));
+    if (end < -1 || end >= check['V']) {
+      fail(operation_,
+           fmt::format("the end word {} is neither in 0 to {} nor -1 (none)", end, check['V'] - 1));
     }
     std::vector<float> weights;  // (rows, S), empty without attention
-    if (mean_weights.defined() && keeps_weights_) {
+    if (mean_weights.defined() && (options_.weights || options_.coverage_penalty != 0)) {
       check("the source", {source_steps_}, "S")("weights", mean_weights.shape(), "S R");
       weights = transpose(mean_weights, 0, 1).to_vector<float>();
     }
@@ -216,8 +359,8 @@ class Decoding {
       const std::size_t first = next.size(), sentence = running_[found.front().row].sentence;
       for (const Candidate& candidate : found) {
         const Running& from = running_[candidate.row];
-        const bool ends = candidate.word == end_;
-        if (ends || (end_ == -1 && from.length + 1 == most_words_[sentence])) {
+        const bool ends = candidate.word == end;
+        if (ends || (end == -1 && from.length + 1 == most_words_[sentence])) {
           finish(extend(candidate, weights), ends);  // without an end word, no step could end it
         } else if (from.length < most_words_[sentence]) {
           next.push_back(extend(candidate, weights));
@@ -235,213 +378,22 @@ class Decoding {
     return parents;
   }
 
-  std::int32_t begin_, end_;
-  bool keeps_weights_;
-  std::vector<std::int32_t> excluded_;
-  Index source_steps_ = 0;             // S
-  std::vector<Index> source_lengths_;  // of each sentence
-  std::vector<Written> written_;       // the words of all hypotheses
-  std::vector<float> weights_;         // (written, S), empty without attention
-};
-
-// ---- Search
-
-constexpr Index block = 128;  // words that are passed over at once
-constexpr double least_coverage = 1e-10;
-constexpr Index widest_beam = 1024;  // where a text has several hypotheses
-
-class Beam : public Decoding {
- public:
-  Beam(const Tensor& source_mask, const SearchOptions& options, std::span<const Index> numbers,
-       const TextOf& text)
-      : Decoding("search", source_mask, options, options.within_source,
-                 options.weights || options.coverage_penalty != 0),
-        options_(options),
-        numbers_(numbers),
-        text_(text),
-        texts_(running_.size()),
-        pruned_(running_.size()) {
-    if (options.beam < 1) fail("search", fmt::format("the beam {} is less than 1", options.beam));
-    if (options.best < 1 || options.best > options.beam)
-      fail("search", fmt::format("best {} is not in 1 to beam {}", options.best, options.beam));
-    if (!std::isfinite(options.length_penalty)) fail("search", "the length penalty is not finite");
-    if (!(std::isfinite(options.coverage_penalty) && options.coverage_penalty >= 0))
-      fail("search", "the coverage penalty is not finite and at least 0");
-  }
-
-  /// Whether the search of a sentence left out a continuation that is possible.
-  bool pruned(std::size_t sentence) const { return pruned_[sentence] != 0; }
-
- private:
-  /// The best continuations of a sentence's rows, as many as there are places left, best first.
-  /// Among equals the earlier row comes first, then the smaller word. Of a row at the length limit
-  /// only the best.
-  std::vector<Candidate> choose(const Tensor& all, const Tensor& norms, Index begin,
-                                Index end) override {
-    const std::size_t sentence = running_[begin].sentence;
-    const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
-    return visit_floating("search", all, [&](auto zero) {
-      using T = decltype(zero);
-      const Index v = all.dim(1);
-      std::vector<Candidate> best;  // sorted; short
-      const auto enters = [&](double total) {
-        return best.size() < count ? total > -std::numeric_limits<double>::infinity()
-                                   : total > best.back().total;
-      };
-      for (Index row = begin; row < end; ++row) {
-        const double before = running_[row].log_probability;
-        const T *logits = all.data<T>() + row * v, norm = norms.data<T>()[row];
-        const auto total = [&](T logit) { return before + static_cast<double>(logit - norm); };
-        if (running_[row].length == most_words_[sentence]) {
-          const T* const likeliest = std::max_element(logits, logits + v);
-          if (!std::isinf(*likeliest))
-            best.push_back({row, static_cast<std::int32_t>(likeliest - logits), total(*likeliest)});
-          continue;
-        }
-        for (Index from = 0; from < v; from += block) {
-          const Index to = std::min(v, from + block);
-          if (!enters(total(simd::largest(logits + from, to - from)))) continue;
-          for (Index word = from; word < to; ++word) {
-            const Candidate candidate{row, static_cast<std::int32_t>(word), total(logits[word])};
-            if (!enters(candidate.total)) continue;
-            best.insert(std::ranges::upper_bound(best, candidate.total, std::ranges::greater(),
-                                                 &Candidate::total),
-                        candidate);
-            if (best.size() > count) best.pop_back();
-          }
-        }
-      }
-      pruned_[sentence] |= best.size() == count;
-      return best;
-    });
-  }
-
-  void keep(std::size_t sentence, Hypothesis h) override {
-    Translation& finished = finished_[sentence];
-    if (text_) {
-      std::vector<std::string>& texts = texts_[sentence];
-      std::string text = text_(h, numbers_[sentence]);
-      const auto same = std::ranges::find(texts, text);
-      if (same != texts.end()) {
-        Hypothesis& other = finished[static_cast<std::size_t>(same - texts.begin())];
-        if (h.score > other.score) other = std::move(h);
-        return;
-      }
-      texts.push_back(std::move(text));
-    }
-    finished.push_back(std::move(h));
-  }
-
-  double score(const Hypothesis& h) const override {
-    const double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
-    if (options_.coverage_penalty == 0) return score;
-    if (!h.weights.defined())
-      fail("search", "there is a coverage penalty, but the model has no attention");
-    double coverage = 0;  // Σ_i log(min(Σ_j p_ij, 1))
-    for (const double covered : sum(h.weights, {0}).to_vector<double>())
-      coverage += std::log(std::clamp(covered, least_coverage, 1.0));
-    return score + options_.coverage_penalty * coverage;
-  }
-
-  bool settled(std::size_t sentence, std::span<const Running> running) const override {
-    std::vector<double> scores;  // of complete hypotheses
-    for (const Hypothesis& h : finished_[sentence])
-      if (h.complete) scores.push_back(h.score);
-    if (std::ssize(scores) < options_.best) return false;
-    std::ranges::sort(scores, std::ranges::greater());
-    const double last = scores[static_cast<std::size_t>(options_.best) - 1];
-    return std::ranges::all_of(running, [&](const Running& r) {
-      return last >= std::max(normalized(r.log_probability, r.length + 1),
-                              normalized(r.log_probability, options_.max_length + 1));
-    });
-  }
-
-  /// log P / |Y|ᵅ
-  double normalized(double log_probability, Index length) const {
-    return log_probability / std::pow(static_cast<double>(length), options_.length_penalty);
-  }
-
+  const char* operation_;
   SearchOptions options_;
-  std::span<const Index> numbers_;  // of the sentences
+  const SamplingOptions* sampling_;
+  std::span<const Index> numbers_;
   const TextOf& text_;
+  std::vector<std::int32_t> excluded_;
+  Index source_steps_;            // S
+  std::vector<Running> running_;  // one for each row of the model's next step
+  std::vector<Written> written_;  // the words of all hypotheses
+  std::vector<float> weights_;    // (written, S), empty without attention
+  // Of each sentence:
+  std::vector<Index> source_lengths_, most_words_;
+  std::vector<Random> random_;  // with sampling
+  std::vector<Translation> finished_;
   std::vector<std::vector<std::string>> texts_;  // of the finished hypotheses, with text_
-  std::vector<char> pruned_;                     // of each sentence
-};
-
-// ---- Sampling
-
-/// Words that may be drawn, in ascending order of their shares where any are cut off.
-template <class T>
-std::vector<std::int32_t> words_left(const std::vector<T>& share, const SamplingOptions& o) {
-  std::vector<std::int32_t> words(share.size());
-  std::iota(words.begin(), words.end(), 0);
-  const Index v = std::ssize(words), most = o.top_k == 0 ? v : std::min(o.top_k, v);
-  if (most == v && o.top_p == 1) return words;
-  const auto less_likely = [&](std::int32_t a, std::int32_t b) {
-    const T p = share[a], q = share[b];
-    return p != q ? p < q : a > b;
-  };
-  const double enough = o.top_p * std::reduce(share.begin(), share.end(), 0.0);
-  std::ranges::make_heap(words, less_likely);
-  auto kept = words.end();  // from here on they are the likeliest
-  for (double mass = 0; words.end() - kept < most && mass < enough;) {
-    std::pop_heap(words.begin(), kept--, less_likely);
-    mass += share[*kept];
-  }
-  words.erase(words.begin(), kept);
-  return words;
-}
-
-template <class T>
-std::int32_t draw(const T* logits, Index v, const SamplingOptions& options, Random& random) {
-  std::vector<T> share(logits, logits + v);  // e^{(x_v - largest) / temperature}
-  const T largest = simd::largest(logits, v);
-  for (T& x : share) x = static_cast<T>((x - largest) / options.temperature);
-  simd::exp(share.data(), share.data(), std::ssize(share));
-  const std::vector<std::int32_t> words = words_left(share, options);
-  double mass = 0;
-  for (std::int32_t word : words) mass += share[word];
-  double left = mass * random.uniform();
-  std::int32_t last = words.back();  // with a share; `left` may come out a rounding error too large
-  for (std::int32_t word : words) {
-    const double p = share[word];
-    if (p > 0) last = word;
-    if ((left -= p) < 0) return word;
-  }
-  return last;
-}
-
-class Sampler : public Decoding {
- public:
-  Sampler(const Tensor& source_mask, const SamplingOptions& options, std::span<const Index> numbers)
-      : Decoding("sample", source_mask, options, /*within_source=*/false, options.weights),
-        options_(options) {
-    if (!(std::isfinite(options.temperature) && options.temperature > 0))
-      fail("sample", "the temperature is not finite and above 0");
-    if (options.top_k < 0) fail("sample", "top_k is less than 0");
-    if (!(options.top_p > 0 && options.top_p <= 1))
-      fail("sample", "top_p is not above 0 and at most 1");
-    if (!numbers.empty() && numbers.size() != running_.size())
-      fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), running_.size()));
-    for (Index b = 0; b < std::ssize(running_); ++b)
-      random_.emplace_back(options.seed, numbers.empty() ? b : numbers[b]);
-  }
-
- private:
-  std::vector<Candidate> choose(const Tensor& all, const Tensor& norms, Index row, Index) override {
-    const Running& from = running_[row];
-    return visit_floating("sample", all, [&](auto zero) -> std::vector<Candidate> {
-      using T = decltype(zero);
-      const Index v = all.dim(1);
-      const T *logits = all.data<T>() + row * v, norm = norms.data<T>()[row];
-      if (std::isinf(norm)) return {};
-      const std::int32_t word = draw(logits, v, options_, random_[from.sentence]);
-      return {{row, word, from.log_probability + static_cast<double>(logits[word] - norm)}};
-    });
-  }
-
-  SamplingOptions options_;
-  std::vector<Random> random_;  // one for each sentence
+  std::vector<char> pruned_;
 };
 
 }  // namespace
@@ -449,10 +401,20 @@ class Sampler : public Decoding {
 std::vector<Translation> decode(const Tensor& source_mask, const How& how,
                                 std::span<const Index> numbers, const NextStep& step,
                                 const TextOf& text, const Restart& restart) {
-  if (const auto* sampling = std::get_if<SamplingOptions>(&how))
-    return Sampler(source_mask, *sampling, numbers).run(step);
-  SearchOptions options = std::get<SearchOptions>(how);
+  const auto* const sampling = std::get_if<SamplingOptions>(&how);
+  SearchOptions options;
+  if (sampling) {
+    options.max_length = sampling->max_length;
+    options.weights = sampling->weights;
+    options.writes = sampling->writes;
+    options.begin = sampling->begin, options.end = sampling->end;
+  } else {
+    options = std::get<SearchOptions>(how);
+  }
+  const TextOf text_of = sampling ? TextOf() : text;
   std::vector<Translation> found(static_cast<std::size_t>(source_mask.dim(1)));
+  if (!numbers.empty() && numbers.size() != found.size())
+    fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), found.size()));
   std::vector<std::int32_t> sentences(found.size());
   std::iota(sentences.begin(), sentences.end(), 0);
   for (bool first = true; !sentences.empty(); first = false, options.beam *= 2) {
@@ -462,16 +424,17 @@ std::vector<Translation> decode(const Tensor& source_mask, const How& how,
     for (const std::int32_t sentence : sentences)
       own.push_back(numbers.empty() ? sentence : numbers[sentence]);
     if (!first) restart(rows);
-    Beam beam(first ? source_mask : gather(source_mask, rows, 1), options, own, text);
-    std::vector<Translation> some = beam.run(step);
+    Decoding decoding(first ? source_mask : gather(source_mask, rows, 1), options, sampling, own,
+                      text_of);
+    std::vector<Translation> some = decoding.run(step);
     std::vector<std::int32_t> too_few;
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (std::ssize(some[i]) < options.best && beam.pruned(i)) too_few.push_back(sentences[i]);
+      if (std::ssize(some[i]) < options.best && decoding.pruned(i)) too_few.push_back(sentences[i]);
       std::ranges::stable_sort(some[i], std::ranges::greater(), &Hypothesis::score);
       some[i].resize(std::min(some[i].size(), static_cast<std::size_t>(options.best)));
       found[sentences[i]] = std::move(some[i]);
     }
-    if (!text || 2 * options.beam > widest_beam) break;
+    if (!text_of || 2 * options.beam > widest_beam) break;
     sentences = std::move(too_few);
   }
   return found;
@@ -503,10 +466,9 @@ std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, co
 
 }  // namespace
 
-std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& of_heads,
+std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
                                           const Tensor& source_mask, const Target& target,
                                           const ForcedOptions& options) {
-  const Tensor weights = of_heads.rank() == 4 ? mean(of_heads, {1}) : of_heads;
   ShapeCheck check("force_decode");
   check("next", target.next.shape(), "T B")("outputs", logits.x.shape(), "T B R");
   if (weights.defined())

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <any>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <typeinfo>
 #include <variant>
 #include <vector>
 
@@ -62,29 +62,16 @@ struct Vocabularies {
   Index source, target;
 };
 
-/// A value whose type only its model knows. Copies share it.
-class OfModel {
- public:
-  OfModel() = default;
-  template <class T>
-  static OfModel of(T value) {
-    OfModel wrapped;
-    wrapped.value_ = std::make_shared<const T>(std::move(value));
-    wrapped.type_ = &typeid(T);
-    return wrapped;
-  }
+/// A value whose type only its model knows.
+using OfModel = std::any;
 
-  /// Throws on another type.
-  template <class T>
-  const T& as() const {
-    if (!type_ || *type_ != typeid(T)) fail("AnyModel", "a value of another model");
-    return *static_cast<const T*>(value_.get());
-  }
-
- private:
-  std::shared_ptr<const void> value_;
-  const std::type_info* type_ = nullptr;
-};
+/// The value. Throws on that of another model.
+template <class T>
+const T& as(const OfModel& value) {
+  const T* const own = std::any_cast<T>(&value);
+  if (!own) fail("AnyModel", "a value of another model");
+  return *own;
+}
 
 /// Any model from words to words: one made by name, or a WordModel of your own. It is a WordModel
 /// itself. Copies share the model.
@@ -145,33 +132,35 @@ AnyModel::AnyModel(M made) {
   using OwnOutputs = std::vector<typename M::Output>;
 
   encode = [model](const Tensor& source, const Mask& mask) {
-    return Encoded{mask, OfModel::of(model->encode(source, mask))};
+    return Encoded{mask, std::make_any<OwnEncoded>(model->encode(source, mask))};
   };
   start = [model](const Encoded& encoded) {
-    return OfModel::of<OwnState>(model->start(encoded.value.as<OwnEncoded>()));
+    return std::make_any<OwnState>(model->start(as<OwnEncoded>(encoded.value)));
   };
-  read = [model](const Tensor& previous) { return Words{OfModel::of(model->read(previous))}; };
+  read = [model](const Tensor& previous) {
+    return Words{std::make_any<OwnWords>(model->read(previous))};
+  };
   step = [model](const Words& words, const State& state) {
-    auto own = model->step(words.all.as<OwnWords>()[words.t], state.as<OwnState>());
+    auto own = model->step(as<OwnWords>(words.all)[words.t], as<OwnState>(state));
     OwnOutputs outputs;
     outputs.push_back(std::move(own.output));
-    return Step{OfModel::of(std::move(outputs)), own.weights,
-                OfModel::of<OwnState>(std::move(own.state))};
+    return Step{std::make_any<OwnOutputs>(std::move(outputs)), own.weights,
+                std::make_any<OwnState>(std::move(own.state))};
   };
   unroll = [model](const Encoded& encoded, const Tensor& previous, bool weights) {
-    auto own = models::unroll(*model, encoded.value.as<OwnEncoded>(), previous, weights);
-    return Steps{{OfModel::of(std::move(own.words))},
-                 {OfModel::of(std::move(own.outputs))},
+    auto own = models::unroll(*model, as<OwnEncoded>(encoded.value), previous, weights);
+    return Steps{{std::make_any<OwnWords>(std::move(own.words))},
+                 {std::make_any<OwnOutputs>(std::move(own.outputs))},
                  std::move(own.weights)};
   };
   logits = [model](const Words& words, const std::vector<Output>& outputs) {
     OwnOutputs own;
     for (const Output& output : outputs)
-      std::ranges::copy(output.as<OwnOutputs>(), std::back_inserter(own));
-    return AffineLogits{model->logits(words.all.as<OwnWords>(), own)};
+      std::ranges::copy(as<OwnOutputs>(output), std::back_inserter(own));
+    return AffineLogits{model->logits(as<OwnWords>(words.all), own)};
   };
   select = [model](const State& state, const Tensor& rows) {
-    return OfModel::of<OwnState>(model->select(state.as<OwnState>(), rows));
+    return std::make_any<OwnState>(model->select(as<OwnState>(state), rows));
   };
 }
 

@@ -73,7 +73,7 @@ double bleu(const models::AnyModel& model, const Data& data) {
   for (const models::Hypothesis& best : translate(model, data, data.held_out))
     written.push_back(data.target.decode(best.words));
   for (const text::TextPair& pair : data.held_out) references.push_back({pair.target});
-  return metrics::corpus_bleu(written, references).bleu;
+  return metrics::corpus_bleu(written, references);
 }
 
 /// α_ts: how much of each source word (across) the context of each target word (down) has.

@@ -25,9 +25,8 @@ using NgramCounts = std::unordered_map<std::string_view, std::int64_t>;
 class Units {
  public:
   /// Words have a blank behind them, and none inside, so no two n-grams are spelt alike.
-  template <class Parts>
-  explicit Units(const Parts& units, std::string_view behind = " ") {
-    for (const std::string_view unit : units) {
+  explicit Units(const std::vector<std::string>& units, std::string_view behind = " ") {
+    for (const std::string& unit : units) {
       text_.append(unit).append(behind);
       begins_.push_back(text_.size());
     }
@@ -60,21 +59,15 @@ std::int64_t count_matches(const NgramCounts& a, const NgramCounts& b) {
   return matches;
 }
 
-/// The statistics of each sentence of a corpus.
-template <class StatisticsOf>
-auto of_each(const char* operation, std::span<const std::string> hypotheses,
-             std::span<const References> references, StatisticsOf statistics_of) {
+void check_references(const char* operation, std::span<const std::string> hypotheses,
+                      std::span<const References> references) {
   if (hypotheses.size() != references.size()) {
     fail(operation, fmt::format("{} hypotheses, but references of {} sentences", hypotheses.size(),
                                 references.size()));
   }
-  std::vector<decltype(statistics_of(hypotheses[0], references[0]))> statistics;
-  for (std::size_t i = 0; i < hypotheses.size(); ++i)
-    statistics.push_back(statistics_of(hypotheses[i], references[i]));
-  return statistics;
+  if (std::ranges::any_of(references, &References::empty))
+    fail(operation, "a sentence has no reference");
 }
-
-constexpr std::size_t orders = 4;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
@@ -102,83 +95,126 @@ std::string set_apart(std::string_view text, First first, Second second, Apart w
   return result;
 }
 
-Units units_of(std::string_view line, const BleuOptions& options) {
-  return options.tokens == BleuTokens::none ? Units(text::words(line)) : Units(tokenize_13a(line));
+std::vector<std::string> words_of(std::string_view line) {
+  const auto words = text::words(line);
+  return {words.begin(), words.end()};
 }
+
+Units units_of(std::string_view line, BleuTokens tokens) {
+  return Units(tokens == BleuTokens::none ? words_of(line) : tokenize_13a(line));
+}
+
+BleuStatistics statistics_of(std::string_view hypothesis, const References& references,
+                             BleuTokens tokens) {
+  const Units written = units_of(hypothesis, tokens);
+  std::vector<Units> expected;
+  for (const std::string& reference : references) expected.push_back(units_of(reference, tokens));
+  BleuStatistics statistics{.length = written.size()};
+  statistics.reference_length =
+      std::ranges::min_element(expected, {}, [&](const Units& reference) {
+        return std::pair(std::abs(reference.size() - statistics.length), reference.size());
+      })->size();
+  for (std::size_t n = 1; n <= statistics.ngrams.size(); ++n) {
+    NgramCounts most;
+    for (const Units& reference : expected) {
+      for (const auto& [ngram, count] : reference.count_ngrams(n))
+        most[ngram] = std::max(most[ngram], count);
+    }
+    statistics.matches[n - 1] = count_matches(written.count_ngrams(n), most);
+    statistics.ngrams[n - 1] = written.ngrams(n);
+  }
+  return statistics;
+}
+
+double score(const BleuStatistics& sum) {
+  const auto c = static_cast<double>(sum.length), r = static_cast<double>(sum.reference_length);
+  const double brevity_penalty = c >= r ? 1 : c == 0 ? 0 : std::exp(1 - r / c);
+  if (std::ranges::all_of(sum.matches, [](auto n) { return n == 0; })) return 0;
+  double smoothed = 1, logarithms = 0;
+  for (std::size_t n = 0; n < sum.ngrams.size(); ++n) {
+    if (sum.ngrams[n] == 0) return 0;
+    double matches = static_cast<double>(sum.matches[n]);
+    if (matches == 0) matches = smoothed /= 2;
+    logarithms += std::log(100 * matches / static_cast<double>(sum.ngrams[n]));
+  }
+  return brevity_penalty * std::exp(logarithms / static_cast<double>(sum.ngrams.size()));
+}
+
+constexpr std::size_t samples = 1000;  // of a bootstrap
 
 /// BLEU of `first`, less that of `second` where there is one, on samples of as many sentences, drawn
 /// with replacement; in ascending order.
 std::vector<double> resampled(std::span<const BleuStatistics> first,
-                              std::span<const BleuStatistics> second,
-                              const BootstrapOptions& bootstrap, const BleuOptions& options) {
+                              std::span<const BleuStatistics> second) {
   if (first.empty()) fail("bootstrap", "there is no sentence");
-  if (bootstrap.samples < 1 || !(bootstrap.confidence > 0 && bootstrap.confidence < 1)) {
-    fail("bootstrap",
-         fmt::format(
-             "{} samples, confidence {}: expected a positive number, and one between 0 and 1",
-             bootstrap.samples, bootstrap.confidence));
-  }
-  Random random(bootstrap.seed, "bootstrap");
-  std::vector<double> scores(static_cast<std::size_t>(bootstrap.samples));
-  for (double& score : scores) {
+  Random random(1, "bootstrap");
+  std::vector<double> scores(samples);
+  for (double& sample : scores) {
     BleuStatistics sums[2];
     for (std::size_t n = 0; n < first.size(); ++n) {
       const Index i = random.below(std::ssize(first));
       sums[0] += first[i];
       if (!second.empty()) sums[1] += second[i];
     }
-    score = bleu({&sums[0], 1}, options).bleu - bleu({&sums[1], 1}, options).bleu;
+    sample = score(sums[0]) - score(sums[1]);
   }
   std::ranges::sort(scores);
   return scores;
 }
 
-/// As many of the values, which ascend, below as above.
-Interval middle(const std::vector<double>& values, double confidence) {
-  const auto outside =
-      static_cast<std::size_t>((1 - confidence) / 2 * static_cast<double>(values.size()) + 1e-9);
+/// The middle 95 % of the values, which ascend.
+Interval middle(const std::vector<double>& values) {
+  const std::size_t outside = values.size() / 40;
   return {values[outside], values[values.size() - 1 - outside]};
+}
+
+/// n-grams of one order of characters.
+struct ChrfOrder {
+  std::int64_t ngrams = 0;            // of the hypothesis
+  std::int64_t reference_ngrams = 0;  // of the reference
+  std::int64_t matches = 0;
+};
+using ChrfStatistics = std::array<ChrfOrder, 6>;
+
+double score(const ChrfStatistics& sum) {
+  double precision = 0, recall = 0;
+  int orders = 0;
+  for (const ChrfOrder& order : sum) {
+    if (order.ngrams == 0 || order.reference_ngrams == 0) continue;
+    precision += static_cast<double>(order.matches) / static_cast<double>(order.ngrams);
+    recall += static_cast<double>(order.matches) / static_cast<double>(order.reference_ngrams);
+    ++orders;
+  }
+  if (precision == 0) return 0;
+  precision /= orders, recall /= orders;
+  constexpr double weight = 4;  // β²
+  return 100 * (1 + weight) * precision * recall / (weight * precision + recall);
 }
 
 /// Code points, without blanks. Throws when the text is not UTF-8.
 Units characters_of(std::string_view text) {
-  if (const auto bad = text::find_bad_byte(text))
-    fail("text", fmt::format("byte {} is not UTF-8", *bad + 1));
-  std::vector<std::string_view> points;
-  for (const std::string_view word : text::words(text)) {
-    for (std::size_t begin = 0, at = 0; at < word.size(); begin = at) {
-      text::next_point(word, at);
-      points.push_back(word.substr(begin, at - begin));
+  std::vector<std::string> characters = text::code_points(text);
+  std::erase_if(characters, [](const std::string& c) { return text::words(c).empty(); });
+  return Units(characters, "");
+}
+
+/// Of a sentence, with the one of its references that it scores best with.
+ChrfStatistics chrf_statistics(std::string_view hypothesis, const References& references) {
+  const Units written = characters_of(hypothesis);
+  ChrfStatistics best;
+  double best_score = -1;
+  for (const std::string& reference : references) {
+    const Units expected = characters_of(reference);
+    ChrfStatistics own;
+    for (std::size_t n = 1; n <= own.size(); ++n) {
+      const std::int64_t ngrams = expected.ngrams(n);
+      own[n - 1] = {.ngrams = ngrams == 0 ? 0 : written.ngrams(n),  // none, where none can match
+                    .reference_ngrams = ngrams,
+                    .matches = count_matches(written.count_ngrams(n), expected.count_ngrams(n))};
     }
+    if (const double now = score(own); now > best_score) best = own, best_score = now;
   }
-  return Units(points, "");
-}
-
-Units words_of(std::string_view text) {
-  const auto is_punctuation = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x80 && std::ispunct(byte);
-  };
-  std::vector<std::string_view> found;
-  for (const std::string_view word : text::words(text)) {
-    const bool at_end = word.size() > 1 && is_punctuation(word.back());
-    const bool at_start = word.size() > 1 && !at_end && is_punctuation(word.front());
-    const std::size_t cut = at_end ? word.size() - 1 : at_start ? 1 : word.size();
-    found.push_back(word.substr(0, cut));
-    if (cut < word.size()) found.push_back(word.substr(cut));
-  }
-  return Units(found);
-}
-
-void add_orders(ChrfStatistics& statistics, const Units& written, const Units& expected,
-                int longest) {
-  for (std::size_t n = 1; n <= static_cast<std::size_t>(longest); ++n) {
-    const std::int64_t references = expected.ngrams(n);
-    statistics.push_back(
-        {.ngrams = references == 0 ? 0 : written.ngrams(n),  // none, where none can match
-         .reference_ngrams = references,
-         .matches = count_matches(written.count_ngrams(n), expected.count_ngrams(n))});
-  }
+  return best;
 }
 
 std::size_t in_both(const text::Alignment& a, const text::Alignment& b) {
@@ -211,92 +247,43 @@ std::vector<std::string> tokenize_13a(std::string_view line) {
   spaced = set_apart(spaced, is_point, std::not_fn(is_digit), Apart::first);
   spaced = set_apart(
       spaced, is_digit, [](char c) { return c == '-'; }, Apart::second);
-  const auto tokens = text::words(spaced);
-  return {tokens.begin(), tokens.end()};
+  return words_of(spaced);
 }
 
 BleuStatistics& BleuStatistics::operator+=(const BleuStatistics& other) {
   length += other.length;
   reference_length += other.reference_length;
-  for (std::size_t n = 0; n < orders; ++n) {
+  for (std::size_t n = 0; n < ngrams.size(); ++n) {
     matches[n] += other.matches[n];
     ngrams[n] += other.ngrams[n];
   }
   return *this;
 }
 
-BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std::string> references,
-                               const BleuOptions& options) {
-  const Units written = units_of(hypothesis, options);
-  std::vector<Units> expected;
-  for (const std::string& reference : references) expected.push_back(units_of(reference, options));
-  if (expected.empty()) fail("bleu", "a sentence has no reference");
-  BleuStatistics statistics{.length = written.size()};
-  statistics.reference_length =
-      std::ranges::min_element(expected, {}, [&](const Units& reference) {
-        return std::pair(std::abs(reference.size() - statistics.length), reference.size());
-      })->size();
-  for (std::size_t n = 1; n <= orders; ++n) {
-    NgramCounts most;
-    for (const Units& reference : expected) {
-      for (const auto& [ngram, count] : reference.count_ngrams(n))
-        most[ngram] = std::max(most[ngram], count);
-    }
-    statistics.matches[n - 1] = count_matches(written.count_ngrams(n), most);
-    statistics.ngrams[n - 1] = written.ngrams(n);
-  }
+std::vector<BleuStatistics> bleu_statistics(std::span<const std::string> hypotheses,
+                                            std::span<const References> references,
+                                            BleuTokens tokens) {
+  check_references("bleu", hypotheses, references);
+  std::vector<BleuStatistics> statistics;
+  for (std::size_t i = 0; i < hypotheses.size(); ++i)
+    statistics.push_back(statistics_of(hypotheses[i], references[i], tokens));
   return statistics;
 }
 
-std::vector<BleuStatistics> bleu_statistics(std::span<const std::string> hypotheses,
-                                            std::span<const References> references,
-                                            const BleuOptions& options) {
-  return of_each("bleu", hypotheses, references, [&](const auto& hypothesis, const auto& own) {
-    return bleu_statistics(hypothesis, own, options);
-  });
-}
-
-BleuScore bleu(std::span<const BleuStatistics> sentences, const BleuOptions& options) {
+double bleu(std::span<const BleuStatistics> sentences) {
   BleuStatistics sum;
   for (const BleuStatistics& sentence : sentences) sum += sentence;
-  BleuScore score;
-  const auto c = static_cast<double>(sum.length), r = static_cast<double>(sum.reference_length);
-  score.brevity_penalty = c >= r ? 1 : c == 0 ? 0 : std::exp(1 - r / c);
-  if (std::ranges::all_of(sum.matches, [](auto n) { return n == 0; })) return score;
-
-  double smoothed = 1, logarithms = 0;
-  std::size_t used = orders;
-  for (std::size_t n = 0; n < orders; ++n) {
-    double& p = score.precisions[n];
-    if (sum.ngrams[n] == 0) {  // nor are there any longer ones
-      if (options.effective_order) used = n;
-      break;
-    }
-    double matches = static_cast<double>(sum.matches[n]);
-    if (matches == 0 && options.smooth) matches = smoothed /= 2;
-    p = 100 * matches / static_cast<double>(sum.ngrams[n]);
-  }
-  for (std::size_t n = 0; n < used; ++n) logarithms += std::log(score.precisions[n]);
-  score.bleu = score.brevity_penalty * std::exp(logarithms / static_cast<double>(used));
-  return score;
+  return score(sum);
 }
 
-BleuScore corpus_bleu(std::span<const std::string> hypotheses,
-                      std::span<const References> references, const BleuOptions& options) {
-  return bleu(bleu_statistics(hypotheses, references, options), options);
-}
-
-BleuScore sentence_bleu(std::string_view hypothesis, std::span<const std::string> references,
-                        BleuOptions options) {
-  options.effective_order = true;
-  const BleuStatistics statistics = bleu_statistics(hypothesis, references, options);
-  return bleu(std::span(&statistics, 1), options);
+double corpus_bleu(std::span<const std::string> hypotheses, std::span<const References> references,
+                   BleuTokens tokens) {
+  return bleu(bleu_statistics(hypotheses, references, tokens));
 }
 
 std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentences,
                                          std::span<const std::int64_t> lengths,
-                                         std::span<const std::int64_t> limits,
-                                         const BleuOptions& options) {
+                                         std::span<const std::int64_t> limits) {
   if (lengths.size() != sentences.size()) {
     fail("bleu_by_length",
          fmt::format("{} sentences, but {} lengths", sentences.size(), lengths.size()));
@@ -312,90 +299,46 @@ std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentenc
   for (std::size_t i = 0; i < parts.size(); ++i) {
     buckets.push_back({i == 0 ? 0 : limits[i - 1] + 1,
                        i < limits.size() ? std::optional(limits[i]) : std::nullopt,
-                       std::ssize(parts[i]), bleu(parts[i], options)});
+                       std::ssize(parts[i]), bleu(parts[i])});
   }
   return buckets;
 }
 
 // ---- Bootstrap
 
-Interval bleu_interval(std::span<const BleuStatistics> sentences, const BootstrapOptions& bootstrap,
-                       const BleuOptions& options) {
-  return middle(resampled(sentences, {}, bootstrap, options), bootstrap.confidence);
+Interval bleu_interval(std::span<const BleuStatistics> sentences) {
+  return middle(resampled(sentences, {}));
 }
 
 PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
-                                 std::span<const BleuStatistics> second,
-                                 const BootstrapOptions& bootstrap, const BleuOptions& options) {
+                                 std::span<const BleuStatistics> second) {
   if (first.size() != second.size()) {
     fail("bootstrap", fmt::format("{} sentences of the first system, but {} of the second",
                                   first.size(), second.size()));
   }
   PairedBootstrap result;
-  result.difference = bleu(first, options).bleu - bleu(second, options).bleu;
-  const std::vector<double> differences = resampled(first, second, bootstrap, options);
+  result.difference = bleu(first) - bleu(second);
+  const std::vector<double> differences = resampled(first, second);
   const auto not_better = std::ranges::count_if(
       differences, [&](double sample) { return sample * result.difference <= 0; });
-  result.p_value =
-      (1 + static_cast<double>(not_better)) / (1 + static_cast<double>(differences.size()));
-  result.interval = middle(differences, bootstrap.confidence);
+  result.p_value = (1 + static_cast<double>(not_better)) / (1 + static_cast<double>(samples));
+  result.interval = middle(differences);
   return result;
 }
 
-// ---- chrF
-
-ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std::string> references,
-                               const ChrfOptions& options) {
-  if (options.characters < 0 || options.words < 0 || options.characters + options.words == 0) {
-    fail("chrf", fmt::format("n-grams of {} characters and {} words, expected positive numbers",
-                             options.characters, options.words));
-  }
-  const Units characters = characters_of(hypothesis), words = words_of(hypothesis);
-  ChrfStatistics best;
-  double best_score = -1;
-  for (const std::string& reference : references) {
-    ChrfStatistics statistics;
-    add_orders(statistics, characters, characters_of(reference), options.characters);
-    add_orders(statistics, words, words_of(reference), options.words);
-    const double score = chrf(std::span(&statistics, 1), options);
-    if (score <= best_score) continue;
-    best = std::move(statistics);
-    best_score = score;
-  }
-  if (best.empty()) fail("chrf", "a sentence has no reference");
-  return best;
-}
-
-double chrf(std::span<const ChrfStatistics> sentences, const ChrfOptions& options) {
+double corpus_chrf(std::span<const std::string> hypotheses,
+                   std::span<const References> references) {
+  check_references("chrf", hypotheses, references);
   ChrfStatistics sum;
-  for (const ChrfStatistics& sentence : sentences) {
-    sum.resize(sentence.size());
-    for (std::size_t i = 0; i < sentence.size(); ++i) {
-      sum[i].ngrams += sentence[i].ngrams;
-      sum[i].reference_ngrams += sentence[i].reference_ngrams;
-      sum[i].matches += sentence[i].matches;
+  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+    const ChrfStatistics sentence = chrf_statistics(hypotheses[i], references[i]);
+    for (std::size_t n = 0; n < sum.size(); ++n) {
+      sum[n].ngrams += sentence[n].ngrams;
+      sum[n].reference_ngrams += sentence[n].reference_ngrams;
+      sum[n].matches += sentence[n].matches;
     }
   }
-  double precision = 0, recall = 0;
-  int orders = 0;
-  for (const ChrfOrder& order : sum) {
-    if (order.ngrams == 0 || order.reference_ngrams == 0) continue;
-    precision += static_cast<double>(order.matches) / static_cast<double>(order.ngrams);
-    recall += static_cast<double>(order.matches) / static_cast<double>(order.reference_ngrams);
-    ++orders;
-  }
-  if (precision == 0) return 0;
-  precision /= orders, recall /= orders;
-  const double weight = options.beta * options.beta;
-  return 100 * (1 + weight) * precision * recall / (weight * precision + recall);
-}
-
-double corpus_chrf(std::span<const std::string> hypotheses, std::span<const References> references,
-                   const ChrfOptions& options) {
-  const auto statistics_of = [&](const auto& hypothesis, const auto& own) {
-    return chrf_statistics(hypothesis, own, options);
-  };
-  return chrf(of_each("chrf", hypotheses, references, statistics_of), options);
+  return score(sum);
 }
 
 // ---- Error rates

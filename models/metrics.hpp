@@ -26,15 +26,6 @@ enum class BleuTokens {
   none,        ///< for text with blanks between its tokens
 };
 
-struct BleuOptions {
-  BleuTokens tokens = BleuTokens::mteval_13a;
-  /// The k-th order without a match counts as 1 / 2^k matches (Chen and Cherry, 2014, method 3; in
-  /// sacreBLEU "exp"). Otherwise the score is then 0.
-  bool smooth = true;
-  /// Leaves out the orders that the hypothesis is too short for. Meant for single sentences.
-  bool effective_order = false;
-};
-
 /// The sufficient statistics of a sentence; those of a corpus are their sum.
 struct BleuStatistics {
   std::int64_t length = 0;            ///< tokens of the hypothesis
@@ -45,37 +36,25 @@ struct BleuStatistics {
   bool operator==(const BleuStatistics&) const = default;
 };
 
-/// From 0 to 100.
-struct BleuScore {
-  double bleu = 0;
-  std::array<double, 4> precisions{};  ///< of 1 to 4 tokens, in percent, smoothed
-  double brevity_penalty = 0;          ///< 0 .. 1
-};
-
-/// Of a sentence. An n-gram matches at most as often as in the reference that has it most often.
-/// Throws when there is no reference.
-BleuStatistics bleu_statistics(std::string_view hypothesis, std::span<const std::string> references,
-                               const BleuOptions& options = {});
-
-/// Of each sentence of a corpus. Throws when there are not as many references as hypotheses.
+/// Of each sentence of a corpus. An n-gram matches at most as often as in the reference that has it
+/// most often. Throws when there are not as many references as hypotheses, and for a sentence
+/// without any.
 std::vector<BleuStatistics> bleu_statistics(std::span<const std::string> hypotheses,
                                             std::span<const References> references,
-                                            const BleuOptions& options = {});
+                                            BleuTokens tokens = BleuTokens::mteval_13a);
 
-/// BLEU (Papineni et al., 2002): with p_n the share of n-grams of the hypotheses that match, c
-/// their length and r that of the references,
+/// BLEU (Papineni et al., 2002), from 0 to 100: with p_n the share of n-grams of the hypotheses that
+/// match, c their length and r that of the references,
 ///
-///     BLEU = min(1, exp(1 - r / c)) · exp(1/4 Σ_n log p_n)
+///     BLEU = 100 min(1, exp(1 - r / c)) · exp(1/4 Σ_n log p_n)
 ///
-/// over the sums of the statistics. Without any match it is 0. Equal to sacreBLEU's (Post, 2018).
-BleuScore bleu(std::span<const BleuStatistics> sentences, const BleuOptions& options = {});
+/// over the sums of the statistics. The k-th order without a match counts as 1 / 2^k matches (Chen
+/// and Cherry, 2014, method 3; in sacreBLEU "exp"); without any match BLEU is 0. Equal to
+/// sacreBLEU's (Post, 2018).
+double bleu(std::span<const BleuStatistics> sentences);
 
-BleuScore corpus_bleu(std::span<const std::string> hypotheses,
-                      std::span<const References> references, const BleuOptions& options = {});
-
-/// Of one sentence: with effective order, whatever the options say.
-BleuScore sentence_bleu(std::string_view hypothesis, std::span<const std::string> references,
-                        BleuOptions options = {});
+double corpus_bleu(std::span<const std::string> hypotheses, std::span<const References> references,
+                   BleuTokens tokens = BleuTokens::mteval_13a);
 
 /// The tokens of a line as of NIST's mteval-v13a: &quot; &amp; &lt; &gt; are read as what they
 /// stand for, and ASCII's symbols are tokens of their own, but for apostrophes, full stops and
@@ -87,7 +66,7 @@ struct LengthBucket {
   std::int64_t shortest = 0;
   std::optional<std::int64_t> longest;  ///< nothing: any
   std::int64_t sentences = 0;
-  BleuScore score;  ///< 0 without sentences
+  double bleu = 0;  ///< 0 without sentences
 };
 
 /// BLEU by the length of the source or the reference, which is given for each sentence. With the
@@ -95,26 +74,18 @@ struct LengthBucket {
 /// lengths as sentences and when the limits do not ascend.
 std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentences,
                                          std::span<const std::int64_t> lengths,
-                                         std::span<const std::int64_t> limits,
-                                         const BleuOptions& options = {});
+                                         std::span<const std::int64_t> limits);
 
 // ---- Resampled sentences (Koehn, 2004)
-
-struct BootstrapOptions {
-  std::int64_t samples = 1000;
-  double confidence = 0.95;
-  std::uint64_t seed = 1;
-};
 
 struct Interval {
   double low = 0, high = 0;
 };
 
-/// The percentile interval of corpus BLEU: the middle `confidence` of the scores of `samples`
-/// corpora, each of as many sentences, drawn from these with replacement. Throws without sentences,
-/// and for options out of range.
-Interval bleu_interval(std::span<const BleuStatistics> sentences,
-                       const BootstrapOptions& bootstrap = {}, const BleuOptions& options = {});
+/// The percentile interval of corpus BLEU: the middle 95 % of the scores of 1,000 corpora, each of as
+/// many sentences, drawn from these with replacement, the same in every call. Throws without
+/// sentences.
+Interval bleu_interval(std::span<const BleuStatistics> sentences);
 
 /// Comparison of two systems.
 struct PairedBootstrap {
@@ -129,45 +100,16 @@ struct PairedBootstrap {
 /// translation evaluation"): both systems on the same resampled sentences. Throws as
 /// above, and when the two have not as many sentences.
 PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
-                                 std::span<const BleuStatistics> second,
-                                 const BootstrapOptions& bootstrap = {},
-                                 const BleuOptions& options = {});
+                                 std::span<const BleuStatistics> second);
 
-// ---- chrF and chrF++
-
-/// The defaults are chrF2; words = 2 is chrF2++.
-struct ChrfOptions {
-  int characters = 6;  ///< the longest n-grams of characters
-  int words = 0;       ///< and of words
-  double beta = 2;     ///< how much more recall weighs than precision
-};
-
-/// n-grams of one order.
-struct ChrfOrder {
-  std::int64_t ngrams = 0;            ///< of the hypothesis
-  std::int64_t reference_ngrams = 0;  ///< of the reference
-  std::int64_t matches = 0;
-};
-/// By order: those of characters, then those of words. Of a corpus it is the sum.
-using ChrfStatistics = std::vector<ChrfOrder>;
-
-/// Of a sentence, with the one of its references that it scores best with. Blanks are not
-/// characters; words end at blanks, and one mark of ASCII's punctuation at their end, or else at
-/// their start, is a word of its own. Throws when there is no reference.
-ChrfStatistics chrf_statistics(std::string_view hypothesis, std::span<const std::string> references,
-                               const ChrfOptions& options = {});
-
-/// chrF (Popović, 2015) and chrF++ (2017), from 0 to 100: with P and R the means over the orders
-/// of matches per n-gram of the hypotheses and of the references,
+/// chrF2 (Popović, 2015), from 0 to 100, as sacreBLEU's: with P and R the means over n-grams of 1 to 6
+/// characters of matches per n-gram of the hypotheses and of the references, and β = 2,
 ///
 ///     chrF = 100 (1 + β²) P R / (β² P + R)
 ///
-/// over the sums of the statistics. Orders that are not in both are left out.
-double chrf(std::span<const ChrfStatistics> sentences, const ChrfOptions& options = {});
-
-/// Throws when there are not as many references as hypotheses.
-double corpus_chrf(std::span<const std::string> hypotheses, std::span<const References> references,
-                   const ChrfOptions& options = {});
+/// over the sums of the sentences, each with the reference that it scores best with. Blanks are not
+/// characters; orders that are not in both are left out. Throws as bleu_statistics does.
+double corpus_chrf(std::span<const std::string> hypotheses, std::span<const References> references);
 
 // ---- Error rates: of words and other tokens, by edit distance, and of word alignments
 

@@ -137,13 +137,12 @@ void print_table(std::span<const std::string> names, std::span<const Measured> a
                     fmt::format("{:.2f}", m.result.perplexity()),
                     fmt::format("{:.2f}", m.result.bleu), std::string(), std::string()});
     if (i > 0) {
-      const auto paired =
-          metrics::paired_bootstrap(m.statistics(), all.front().statistics(), {}, m.bleu);
+      const auto paired = metrics::paired_bootstrap(m.statistics(), all.front().statistics());
       texts[6] = fmt::format("{:+.2f}", paired.difference);
       texts[7] = fmt::format("{:.3f}", paired.p_value);
     }
     for (const auto& bucket : m.by_length(lengths))
-      texts.push_back(bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.score.bleu) : "-");
+      texts.push_back(bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.bleu) : "-");
   }
   print_rows(rows);
   say("The last columns are BLEU by the number of words of the source.\n");
@@ -152,7 +151,7 @@ void print_table(std::span<const std::string> names, std::span<const Measured> a
 void print_json(const std::string& name, const Measured& m, std::span<const Index> lengths) {
   Json by_length = Json::object();
   for (const auto& bucket : m.by_length(lengths))
-    by_length[range_of(bucket)] = bucket.sentences > 0 ? bucket.score.bleu : std::nan("");
+    by_length[range_of(bucket)] = bucket.sentences > 0 ? bucket.bleu : std::nan("");
   say("{}\n", json_line({{"model", name},
                          {"parameters", m.first().parameters->count()},
                          {"exact_match", m.result.exact_match()},

@@ -204,13 +204,13 @@ std::size_t Evaluation::cut() const {
 }
 
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
-                    const metrics::BleuOptions& bleu) {
+                    metrics::BleuTokens bleu) {
   Evaluation result;
   result.loss = mean_loss(models, pairs.pairs());
   result.written = predictions(models, pairs, search);
   compare_tokens(result, pairs, models.front().target().tokenizer.pieces() != nullptr);
   const std::vector<std::string> lines = result.lines();
-  result.bleu = metrics::corpus_bleu(lines, pairs.references, bleu).bleu;
+  result.bleu = metrics::corpus_bleu(lines, pairs.references, bleu);
   result.chrf = metrics::corpus_chrf(lines, pairs.references);
   return result;
 }
@@ -227,10 +227,10 @@ void add_references(TestPairs& pairs, const std::filesystem::path& file, bool nf
     pairs.references[i].push_back(normalized(lines[i], nfc));
 }
 
-metrics::BleuOptions bleu_for(const Model& model, BleuChoice choice) {
+metrics::BleuTokens bleu_for(const Model& model, BleuChoice choice) {
   const bool none =
       choice == BleuChoice::trained ? model.entry("bleu") == "none" : choice == BleuChoice::none;
-  return {.tokens = none ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a};
+  return none ? metrics::BleuTokens::none : metrics::BleuTokens::mteval_13a;
 }
 
 }  // namespace
@@ -257,7 +257,7 @@ std::vector<metrics::BleuStatistics> Measured::statistics() const {
 }
 
 std::vector<metrics::LengthBucket> Measured::by_length(std::span<const std::int64_t> limits) const {
-  return metrics::bleu_by_length(statistics(), pairs.source_lengths(), limits, bleu);
+  return metrics::bleu_by_length(statistics(), pairs.source_lengths(), limits);
 }
 
 std::string summary(const Evaluation& r, bool sentences) {

@@ -69,7 +69,7 @@ struct Evaluation {
 
 /// All workers share the work.
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
-                    const metrics::BleuOptions& bleu);
+                    metrics::BleuTokens bleu);
 
 /// Models, and what they make of pairs: of the files given or, without, of those that the models
 /// were chosen by.
@@ -85,7 +85,7 @@ struct Measured {
   std::vector<Model> models;
   TestPairs pairs;
   models::SearchOptions search;
-  metrics::BleuOptions bleu;
+  metrics::BleuTokens bleu;
   Evaluation result;
   double seconds = 0;
 };

@@ -86,7 +86,7 @@ Json summary_of(const Measured& m) {
       seconds += nn::load_number(model.metadata, "seconds", 0, 1e10);
   TableRows tiles;
   if (m.sentences()) {
-    const metrics::Interval interval = metrics::bleu_interval(m.statistics(), {}, m.bleu);
+    const metrics::Interval interval = metrics::bleu_interval(m.statistics());
     tiles = {
         {"BLEU", fmt::format("{:.2f}", m.result.bleu)},
         {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
@@ -121,7 +121,7 @@ void add_bleu_by_length(Json& page, const Measured& m) {
     if (bucket.sentences == 0) continue;
     rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
                                    : fmt::format("from {}", bucket.shortest),
-                    grouped(bucket.sentences), fmt::format("{:.2f}", bucket.score.bleu)});
+                    grouped(bucket.sentences), fmt::format("{:.2f}", bucket.bleu)});
   }
   page["bleu"]["rows"] = rows;
 }

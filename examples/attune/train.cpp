@@ -147,9 +147,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       for (const std::uint32_t pair : chosen) size += pairs.target_tokens(pair);
       if (!run.update(adam, std::move(sum), rate, size)) epochs.take_back();
     }
-    const auto result = run.validate([&] {
-      return evaluate({&model, 1}, valid, search, {.tokens = o.bleu});
-    });
+    const auto result = run.validate([&] { return evaluate({&model, 1}, valid, search, o.bleu); });
     if (!result) continue;
     const std::vector<double> values = values_of(*result, o.metric);
     const std::string text = summary(*result, o.metric != Metric::exact);

@@ -15,9 +15,8 @@ using namespace attune::metrics;
 using doctest::Approx;
 using Lines = std::vector<std::string>;
 
-double bleu_of(const std::string& hypothesis, const std::string& reference,
-               const BleuOptions& options = {}) {
-  return corpus_bleu(Lines{hypothesis}, std::vector<References>{{reference}}, options).bleu;
+double bleu_of(const std::string& hypothesis, const std::string& reference) {
+  return corpus_bleu(Lines{hypothesis}, std::vector<References>{{reference}});
 }
 
 TEST_CASE("corpus_bleu: the reference itself scores 100, and nothing in common 0") {
@@ -34,12 +33,10 @@ TEST_CASE("bleu: statistics can be added in parts") {
   BleuStatistics sum = all[0];
   sum += all[1];
   const std::vector<BleuStatistics> parts = {sum, all[2]};
-  CHECK(bleu(parts).bleu == bleu(all).bleu);
+  CHECK(bleu(parts) == bleu(all));
 }
 
-TEST_CASE("sentence_bleu: a short sentence is judged by the orders it has") {
-  const Lines reference = {"good morning"};
-  CHECK(sentence_bleu("good morning", reference).bleu == Approx(100));
+TEST_CASE("bleu: a sentence that is too short for an order scores 0") {
   CHECK(bleu_of("good morning", "good morning") == 0);
 }
 
@@ -47,16 +44,17 @@ TEST_CASE("bleu and chrf: an empty reference has no tokens; none at all is an er
   const std::vector<References> several = {{"a b c d e f g", ""},
                                            {"the cat sat on a mat", "the cat is on the mat"}};
   // The empty one is the closer in length: c = 8, r = 6, and all n-grams but the 4-grams match.
-  CHECK(corpus_bleu(Lines{"a b", "the cat sat on the mat"}, several).bleu ==
+  CHECK(corpus_bleu(Lines{"a b", "the cat sat on the mat"}, several) ==
         Approx(70.7107).epsilon(1e-5));
   const std::vector<References> one = {{""}, {"x y z w"}};
   const double product = 4.0 / 9 * 3 / 7 * 2 / 5 * 1 / 3;
-  CHECK(corpus_bleu(Lines{"a b c d e", "x y z w"}, one).bleu ==
-        Approx(100 * std::pow(product, 0.25)));
+  CHECK(corpus_bleu(Lines{"a b c d e", "x y z w"}, one) == Approx(100 * std::pow(product, 0.25)));
   CHECK(corpus_chrf(Lines{"a b", "x y z w"}, one) == Approx(100));
   CHECK(bleu_of("a", "") == 0);
-  CHECK_ERROR("bleu: a sentence has no reference", bleu_statistics("a", Lines{}));
-  CHECK_ERROR("chrf: a sentence has no reference", chrf_statistics("a", Lines{}));
+  CHECK_ERROR("bleu: a sentence has no reference",
+              corpus_bleu(Lines{"a"}, std::vector<References>{{}}));
+  CHECK_ERROR("chrf: a sentence has no reference",
+              corpus_chrf(Lines{"a"}, std::vector<References>{{}}));
 }
 
 TEST_CASE("bleu and chrf: as many hypotheses as references") {
@@ -67,13 +65,8 @@ TEST_CASE("bleu and chrf: as many hypotheses as references") {
 }
 
 TEST_CASE("bleu and chrf: a corpus without sentences scores 0") {
-  CHECK(corpus_bleu(Lines{}, std::vector<References>{}).bleu == 0);
+  CHECK(corpus_bleu(Lines{}, std::vector<References>{}) == 0);
   CHECK(corpus_chrf(Lines{}, std::vector<References>{}) == 0);
-}
-
-TEST_CASE("chrf: no order at all is an error") {
-  CHECK_ERROR("chrf: n-grams of 0 characters and 0 words, expected positive numbers",
-              chrf_statistics("a", Lines{"a"}, {.characters = 0}));
 }
 
 TEST_CASE("bleu and chrf: a line of 100,000 words is no trouble") {
@@ -109,8 +102,10 @@ template <class F>
 void for_each_setting(const char* kind, F f) {
   for (const Corpus& corpus : corpora()) {
     CAPTURE(corpus.entry["name"]);
-    for (const json& expected : corpus.entry[kind])
-      if (!expected["lower_case"]) f(corpus, expected);
+    for (const json& expected : corpus.entry[kind]) {
+      if (expected["lower_case"] || !expected.value("smooth", true)) continue;
+      if (expected.value("words", 0) == 0 && expected.value("beta", 2) == 2) f(corpus, expected);
+    }
   }
 }
 
@@ -127,39 +122,26 @@ TEST_CASE("tokenize_13a: the same tokens as Python's regular expressions find") 
   }
 }
 
-TEST_CASE("bleu: the same counts and scores of corpora and sentences as in Python") {
+TEST_CASE("bleu: the same counts and scores of corpora as in Python") {
   for_each_setting("bleu", [](const Corpus& corpus, const json& expected) {
-    const BleuOptions options = {
-        .tokens = expected["tokenization"] == "13a" ? BleuTokens::mteval_13a : BleuTokens::none,
-        .smooth = expected["smooth"]};
+    const auto tokens =
+        expected["tokenization"] == "13a" ? BleuTokens::mteval_13a : BleuTokens::none;
     BleuStatistics sum;
-    for (const auto& s : bleu_statistics(corpus.hypotheses, corpus.references, options)) sum += s;
+    for (const auto& s : bleu_statistics(corpus.hypotheses, corpus.references, tokens)) sum += s;
     std::vector<std::int64_t> counts = {sum.length, sum.reference_length};
     counts.insert(counts.end(), sum.matches.begin(), sum.matches.end());
     counts.insert(counts.end(), sum.ngrams.begin(), sum.ngrams.end());
     CHECK(counts == expected["statistics"].get<std::vector<std::int64_t>>());
-    const BleuScore score = corpus_bleu(corpus.hypotheses, corpus.references, options);
-    CHECK(score.bleu == close_to(expected["bleu"]));
-    CHECK(score.brevity_penalty == close_to(expected["brevity_penalty"]));
-    for (std::size_t n = 0; n < 4; ++n)
-      CHECK(score.precisions[n] == close_to(expected["precisions"][n]));
-    for (std::size_t i = 0; i < corpus.hypotheses.size(); ++i) {
-      CAPTURE(corpus.hypotheses[i]);
-      CHECK(sentence_bleu(corpus.hypotheses[i], corpus.references[i], options).bleu ==
-            close_to(expected["sentences"][i]));
-    }
+    CHECK(corpus_bleu(corpus.hypotheses, corpus.references, tokens) == close_to(expected["bleu"]));
   });
 }
 
 TEST_CASE("chrf: the same scores of corpora and sentences as in Python") {
   for_each_setting("chrf", [](const Corpus& corpus, const json& expected) {
-    const ChrfOptions options = {.words = expected["words"], .beta = expected["beta"]};
-    CHECK(corpus_chrf(corpus.hypotheses, corpus.references, options) == close_to(expected["chrf"]));
-    for (std::size_t i = 0; i < corpus.hypotheses.size(); ++i) {
-      const ChrfStatistics sentence =
-          chrf_statistics(corpus.hypotheses[i], corpus.references[i], options);
-      CHECK(chrf(std::span(&sentence, 1), options) == close_to(expected["sentences"][i]));
-    }
+    CHECK(corpus_chrf(corpus.hypotheses, corpus.references) == close_to(expected["chrf"]));
+    for (std::size_t i = 0; i < corpus.hypotheses.size(); ++i)
+      CHECK(corpus_chrf({&corpus.hypotheses[i], 1}, {&corpus.references[i], 1}) ==
+            close_to(expected["sentences"][i]));
   });
 }
 

@@ -8,7 +8,6 @@
 namespace {
 
 using namespace attune::metrics;
-using attune::Error;
 using doctest::Approx;
 using Statistics = std::vector<BleuStatistics>;
 
@@ -27,42 +26,26 @@ TEST_CASE(
   // Two draws: all right 1/4, half right 1/2, all wrong 1/4. All shares of matches are equal, so
   // BLEU is 100, 50 and 0.
   const Statistics sentences = {right(), wrong()};
-  const auto wide = bleu_interval(sentences, {.confidence = 0.6});  // a fifth on each side
-  CHECK(wide.low == 0);
-  CHECK(wide.high == Approx(100));
-  const auto narrow = bleu_interval(sentences, {.confidence = 0.4});  // three tenths
-  CHECK(narrow.low == Approx(50));
-  CHECK(narrow.high == Approx(50));
+  const auto [low, high] = bleu_interval(sentences);
+  CHECK(low == 0);
+  CHECK(high == Approx(100));
 }
 
 TEST_CASE("bleu_interval: is that of the normal distribution for many sentences") {
   // 400 sentences, half of them right: the share is 50 ± 1.96 · 50 / √400 = 50 ± 4.9.
   Statistics sentences(200, right());
   sentences.resize(400, wrong());
-  const auto [low, high] = bleu_interval(sentences, {.samples = 2000});
+  const auto [low, high] = bleu_interval(sentences);
   CHECK(low == Approx(45.1).epsilon(0.02));
   CHECK(high == Approx(54.9).epsilon(0.02));
-}
-
-TEST_CASE("bleu_interval: a seed gives the same interval again, and another seed another") {
-  Statistics sentences(20, right());
-  sentences.resize(33, wrong());
-  sentences.push_back({11, 9, {7, 5, 3, 1}, {11, 10, 9, 8}});
-  const auto once = bleu_interval(sentences, {.seed = 3}),
-             again = bleu_interval(sentences, {.seed = 3}),
-             other = bleu_interval(sentences, {.seed = 4});
-  CHECK(once.low == again.low);
-  CHECK(once.high == again.high);
-  CHECK((once.low != other.low || once.high != other.high));
 }
 
 TEST_CASE("paired_bootstrap: one sentence better of two is in doubt in a quarter of the samples") {
   // The second system's sentences are right and wrong, those of the first are both right: only
   // (right, right), a quarter of the draws, shows no difference.
-  const auto result = paired_bootstrap(Statistics{right(), right()}, Statistics{right(), wrong()},
-                                       {.samples = 4000});
+  const auto result = paired_bootstrap(Statistics{right(), right()}, Statistics{right(), wrong()});
   CHECK(result.difference == Approx(50));
-  CHECK(result.p_value == Approx(0.25).epsilon(0.08));  // 3 standard deviations
+  CHECK(result.p_value == Approx(0.25).epsilon(0.16));  // 3 standard deviations
   CHECK(result.interval.low == 0);
   CHECK(result.interval.high == Approx(100));
 }
@@ -91,15 +74,11 @@ TEST_CASE("paired_bootstrap: a system held against itself has p = 1") {
   CHECK(result.p_value == 1);
 }
 
-TEST_CASE("bootstrap: no sentences, as many of each, options in range") {
+TEST_CASE("bootstrap: no sentences, as many of each") {
   const Statistics one = {right()}, two = {right(), wrong()};
   CHECK_ERROR("bootstrap: there is no sentence", bleu_interval({}));
   CHECK_ERROR("bootstrap: 1 sentences of the first system, but 2 of the second",
               paired_bootstrap(one, two));
-  CHECK_ERROR(
-      "bootstrap: 0 samples, confidence 0.95: expected a positive number, and one between 0 and 1",
-      bleu_interval(one, {.samples = 0}));
-  CHECK_THROWS_AS(bleu_interval(one, {.confidence = 1}), Error);
 }
 
 TEST_CASE("bleu_by_length: a limit belongs to the bucket below it") {
@@ -110,23 +89,23 @@ TEST_CASE("bleu_by_length: a limit belongs to the bucket below it") {
   CHECK(buckets[0].shortest == 0);
   CHECK(buckets[0].longest == 10);
   CHECK(buckets[0].sentences == 2);
-  CHECK(buckets[0].score.bleu == Approx(100));
+  CHECK(buckets[0].bleu == Approx(100));
   CHECK(buckets[1].shortest == 11);
   CHECK(buckets[1].longest == 20);
   CHECK(buckets[1].sentences == 2);
-  CHECK(buckets[1].score.bleu == 0);
+  CHECK(buckets[1].bleu == 0);
   CHECK(buckets[2].sentences == 1);
   CHECK(buckets[3].shortest == 31);
   CHECK_FALSE(buckets[3].longest.has_value());
   CHECK(buckets[3].sentences == 0);
-  CHECK(buckets[3].score.bleu == 0);
+  CHECK(buckets[3].bleu == 0);
 }
 
 TEST_CASE("bleu_by_length: without limits there is one bucket, the corpus") {
   const Statistics sentences = {right(), wrong()};
   const auto buckets = bleu_by_length(sentences, std::vector<std::int64_t>{3, 4}, {});
   REQUIRE(buckets.size() == 1);
-  CHECK(buckets[0].score.bleu == bleu(sentences).bleu);
+  CHECK(buckets[0].bleu == bleu(sentences));
 }
 
 TEST_CASE("bleu_by_length: as many lengths as sentences, ascending limits") {

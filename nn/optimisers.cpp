@@ -107,12 +107,8 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
   require(owner_, "beta1", options.beta1, "[0, 1)");
   require(owner_, "beta2", options.beta2, "[0, 1)");
   require(owner_, "epsilon", options.epsilon, "(0, inf)");
-  for (const NamedVariable& parameter : parameters) {
+  for (const NamedVariable& parameter : parameters)
     decays_.push_back(!options.decays || options.decays(parameter));
-    const double factor = options.rate_factor ? options.rate_factor(parameter) : 1;
-    require(owner_, fmt::format("rate_factor of '{}'", parameter.name), factor, "[0, inf)");
-    rate_factors_.push_back(factor);
-  }
   for (const char* prefix : {"adam.m", "adam.v"}) add_slot(prefix);
 }
 
@@ -128,8 +124,7 @@ std::string Adam::unusable(const Gradients& gradients) const {
 }
 
 void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
-  const double t = static_cast<double>(steps_), rate = rate_ * rate_factors_[i];
-  if (rate_factors_[i] == 0) return;
+  const auto t = static_cast<double>(steps_);
   visit_floating("Adam", w, [&](auto zero) {
     using T = decltype(zero);
     const simd::AdamRow<T> all{
@@ -140,10 +135,10 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
         .scale = T(1),
         .beta1 = static_cast<T>(options_.beta1),
         .beta2 = static_cast<T>(options_.beta2),
-        .rate = static_cast<T>(rate / (1 - std::pow(options_.beta1, t))),
+        .rate = static_cast<T>(rate_ / (1 - std::pow(options_.beta1, t))),
         .root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
         .epsilon = static_cast<T>(options_.epsilon),
-        .decay = static_cast<T>(decays_[i] ? rate * weight_decay_ : 0),
+        .decay = static_cast<T>(decays_[i] ? rate_ * weight_decay_ : 0),
     };
     parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
       simd::AdamRow<T> part = all;
@@ -156,7 +151,6 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
 Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
     : Optimiser(parameters, "Sgd", "sgd", options.rate, options.weight_decay), options_(options) {
   require(owner_, "momentum", options.momentum, "[0, 1)");
-  if (options.nesterov && options.momentum == 0) fail("Sgd", "nesterov needs momentum > 0");
   if (options.momentum > 0) add_slot("sgd.v");
 }
 
@@ -168,10 +162,7 @@ void Sgd::update(std::size_t i, Tensor w, const Tensor& gradient) {
     parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
       for (Index k = begin; k < end; ++k) {
         T d = g[k] + decay * to[k];
-        if (v) {
-          v[k] = momentum * v[k] + d;
-          d = options_.nesterov ? d + momentum * v[k] : v[k];
-        }
+        if (v) d = v[k] = momentum * v[k] + d;
         to[k] -= rate * d;
       }
     });

@@ -79,9 +79,6 @@ struct AdamOptions {
   /// Which parameters decay, asked once for each when the optimiser is made. Empty, the default:
   /// all of them, as in the paper and in PyTorch. Often biases should not: `matrices_only`.
   std::function<bool(const NamedVariable&)> decays = {};
-  /// A factor of each parameter's rate, likewise asked once; empty: 1. With 0 neither the parameter
-  /// nor its moments change; `backward(loss, variables)` can skip its gradient, too.
-  std::function<double(const NamedVariable&)> rate_factor = {};
 };
 
 /// For AdamOptions::decays: parameters of two axes or more, so neither biases nor v_a.
@@ -111,19 +108,17 @@ class Adam : public Optimiser {
 
   AdamOptions options_;
   std::vector<bool> decays_;  // of each parameter
-  std::vector<double> rate_factors_;
 };
 
 struct SgdOptions {
   double rate;              // α
   double momentum = 0;      // μ
-  bool nesterov = false;    // needs momentum
   double weight_decay = 0;  // λ
 };
 
 /// Stochastic gradient descent, with momentum as in PyTorch (Sutskever et al., 2013):
 ///     d = g + λ w,   v = μ v + d,
-///     w -= α v,   or Nesterov's   w -= α (d + μ v)
+///     w -= α v
 /// from v = 0; without momentum w -= α d. The rate stands outside of v: changing it does not change
 /// what is remembered. λ w is the gradient of an L2 term of the loss, λ/2 ‖w‖².
 ///

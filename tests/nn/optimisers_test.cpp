@@ -242,8 +242,6 @@ TEST_CASE("optimisers: options out of range are errors") {
     CHECK(adam({.weight_decay = bad}) == "Adam" + range("weight_decay", bad, "[0, inf)"));
     CHECK(sgd({.rate = 1, .weight_decay = bad}) == "Sgd" + range("weight_decay", bad, "[0, inf)"));
   }
-  CHECK(sgd({.rate = 1, .nesterov = true}) == "Sgd: nesterov needs momentum > 0");
-  CHECK(sgd({.rate = 1, .momentum = 0.9, .nesterov = true}) == "no error");
   CHECK(adam({.beta1 = 0, .beta2 = 0}) == "no error");
 }
 
@@ -285,13 +283,11 @@ TEST_CASE("optimisers: three steps are PyTorch's") {
   adamw("all/", {});
   adamw("matrices/", nn::matrices_only);
   adamw("matrices/", [](const NamedVariable& parameter) { return parameter.name == "W"; });
-  for (const std::string prefix :
-       {"plain/", "decay/", "momentum/", "momentum_decay/", "nesterov/", "nesterov_decay/"}) {
+  for (const std::string prefix : {"plain/", "decay/", "momentum/", "momentum_decay/"}) {
     cases.push_back({"sgd", prefix, [=](nn::Parameters& params, auto& file, const Golden& wanted) {
                        return std::make_unique<nn::Sgd>(
                            params, nn::SgdOptions{.rate = file.number("lr"),
                                                   .momentum = wanted.number("momentum"),
-                                                  .nesterov = prefix.starts_with("nesterov"),
                                                   .weight_decay = wanted.number("weight_decay")});
                      }});
   }
@@ -389,29 +385,6 @@ TEST_CASE("AdamW: which parameters decay is asked once for each, when the optimi
                          }}));
   two.step(), two.step();
   CHECK(asked == std::vector<std::string>{"a", "cell.b"});
-}
-
-TEST_CASE("Adam: rate_factor multiplies the rate of a parameter, and 0 freezes it") {
-  const auto adam = [](double rate, std::function<double(const NamedVariable&)> factor) {
-    return kind<nn::Adam>(
-        "Adam", nn::AdamOptions{.rate = rate, .weight_decay = 0.5, .rate_factor = factor});
-  };
-  Two two(adam(0.25, [](const NamedVariable&p) { return p.name.starts_with("cell.") ? 0.5 : 1; })),
-      full_rate(adam(0.25, {})), half_rate(adam(0.125, {})),
-      frozen(adam(0.25, [](const NamedVariable&p) { return p.name == "a" ? 0 : 0.5; }));
-  const Safetensors before = frozen.state();
-  for (Two* each : {&two, &full_rate, &half_rate, &frozen}) each->step(), each->step();
-  CHECK(identical(two.a.value(), full_rate.a.value()));
-  CHECK(identical(two.b.value(), half_rate.b.value()));
-  CHECK(identical(frozen.b.value(), half_rate.b.value()));
-  for (const char* name : {"a", "adam.m.a", "adam.v.a"}) {
-    CHECK(identical(*frozen.state().find(name), *before.find(name)));
-    CHECK_FALSE(identical(*two.state().find(name), *before.find(name)));
-  }
-  for (const double bad : {-0.5, nan, infinity}) {
-    CHECK_ERROR(fmt::format("Adam: rate_factor of 'a' = {} is not in [0, inf)", bad),
-                Two(adam(0.25, [&](const NamedVariable&) { return bad; })));
-  }
 }
 
 }  // namespace

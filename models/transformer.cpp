@@ -60,7 +60,7 @@ TransformerWords::TransformerWords(const nn::Scope& scope, const char* name, Ind
                                    const TransformerOptions& o, const nn::Embedding* table)
     : table_(table ? *table
                    : nn::Embedding(scope / name, vocabulary, o.layer.size, vectors_init(o))),
-      places_(scope / name / "positions", o.layer.size, nn::PositionKind::sinusoidal, 512),
+      places_(o.layer.size, scope.dtype()),
       dropout_(o.layer.dropout) {
   require_one_vocabulary(vocabulary, table_.table().dim(0));
 }
@@ -84,7 +84,8 @@ Encoded TransformerEncoder::encode(const Tensor& source, const Mask& mask) const
 }
 
 TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o, Index memory)
-    : target_(scope, "target", o.target_vocabulary, o),
+    : options_(o),
+      target_(scope, "target", o.target_vocabulary, o),
       layers_(make_layers(scope / "decoder", o.decoder_layers, o, nn::Causal::yes, memory)),
       norm_(last_norm(scope / "decoder", o)),
       aligned_(static_cast<std::size_t>(o.alignment_layer > 0

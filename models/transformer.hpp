@@ -99,11 +99,13 @@ class TransformerDecoder {
   State select(const State& state, const Tensor& rows) const;
 
   const nn::Embedding& table() const { return target_.table(); }
+  const TransformerOptions& options() const { return options_; }
 
  private:
   /// What layer i reads of a source.
   nn::TransformerLayer::Memory remember(std::size_t i, const Encoded& source) const;
 
+  TransformerOptions options_;
   TransformerWords target_;
   std::vector<nn::TransformerLayer> layers_;
   std::optional<nn::LayerNorm> norm_;
@@ -120,17 +122,13 @@ class Transformer : public TransformerDecoder {
   /// Throws on options out of their ranges, and on those that do not fit together.
   Transformer(const nn::Scope& scope, const TransformerOptions& options)
       : TransformerDecoder(scope, checked(options), options.layer.size),
-        options_(options),
         encoder_(scope, options, options.tied == Tied::all ? &table() : nullptr) {}
 
   Encoded encode(const Tensor& source, const Mask& mask) const {
     return encoder_.encode(source, mask);
   }
 
-  const TransformerOptions& options() const { return options_; }
-
  private:
-  TransformerOptions options_;
   TransformerEncoder encoder_;
 };
 
@@ -140,12 +138,7 @@ class TransformerLm : public TransformerDecoder {
   static constexpr const char* name = "transformer-lm";
 
   TransformerLm(const nn::Scope& scope, const TransformerOptions& options)
-      : TransformerDecoder(scope, checked(options), 0), options_(options) {}
-
-  const TransformerOptions& options() const { return options_; }
-
- private:
-  TransformerOptions options_;
+      : TransformerDecoder(scope, checked(options), 0) {}
 };
 
 }  // namespace attune::models

@@ -106,22 +106,16 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) con
   return {output_(y[0]), weights[0]};
 }
 
-Positions::Positions(const Scope& scope, Index size, PositionKind kind, Index longest)
-    : learnt_(kind == PositionKind::learnt), path_(scope.path()) {
-  table_ = learnt_ ? scope.add("P", {longest, size}, init::normal(0.02))
-                   : Var(sinusoids(0, longest, size).to(scope.dtype()));
-}
+Positions::Positions(Index size, DType dtype, Index kept)
+    : table_(sinusoids(0, kept, size).to(dtype)) {}
 
 Var Positions::operator()(const Var& x, Index begin) const {
   ShapeCheck check("Positions");
   check("x", x.shape(), "T B D")("table", table_.shape(), "L D");
-  const Index end = begin + check['T'], longest = check['L'], size = check['D'];
-  if (end > longest && learnt_) {
-    fail("Positions", "{} has vectors of {} places, but there are {}", path_, longest, end);
-  }
-  const Var places =
-      end > longest ? Var(sinusoids(begin, end, size).to(x.dtype())) : slice(table_, 0, begin, end);
-  return x + reshape(places, {end - begin, 1, size});
+  const Index end = begin + check['T'], size = check['D'];
+  const Tensor p =
+      end > check['L'] ? sinusoids(begin, end, size).to(x.dtype()) : table_.slice(begin, end);
+  return x + p.reshape({end - begin, 1, size});
 }
 
 TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOptions& o,

@@ -70,22 +70,18 @@ class MultiHeadAttention {
   std::string path_;
 };
 
-enum class PositionKind { sinusoidal, learnt };
-
-/// Positional encoding: adds a vector p_t at position t. Sinusoidal, with i = 0 .. D/2 - 1:
+/// Positional encoding: adds a vector p_t at position t, with i = 0 .. D/2 - 1:
 ///     p_t,2i = sin(t / 10000^(2i/D)),   p_t,2i+1 = cos(t / 10000^(2i/D))   (section 3.5)
 class Positions {
  public:
-  /// Learnt vectors are a parameter (longest, D), N(0, 0.02²) at first.
-  Positions(const Scope& scope, Index size, PositionKind kind, Index longest);
+  /// The vectors of the first `kept` positions are computed once. It has no parameters.
+  explicit Positions(Index size, DType dtype = DType::f32, Index kept = 512);
 
-  /// x (T, B, D), of the places begin .. begin + T - 1. Throws where a learnt vector is missing.
+  /// x (T, B, D), of the positions begin .. begin + T - 1
   Var operator()(const Var& x, Index begin = 0) const;
 
  private:
-  Var table_;  // (longest, D)
-  bool learnt_;
-  std::string path_;
+  Tensor table_;  // (kept, D)
 };
 
 enum class Nonlinearity { relu, gelu };

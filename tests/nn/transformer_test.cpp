@@ -133,9 +133,7 @@ TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gr
 }
 
 TEST_CASE("Positions: sine and cosine of each place, from any place on") {
-  Parameters params(1, DType::f64);
-  const Positions places(params, 5, PositionKind::sinusoidal, 3);
-  CHECK(params.all().empty());
+  const Positions places(5, DType::f64, 3);
   for (const Index begin : {0, 2, 40}) {  // within the table, across its end, beyond it
     const Tensor p = places(zeros({3, 2, 5}, DType::f64), begin).value();
     for (Index t = 0; t < 3; ++t) {
@@ -147,18 +145,6 @@ TEST_CASE("Positions: sine and cosine of each place, from any place on") {
       }
     }
   }
-}
-
-TEST_CASE("Positions: a learnt vector belongs to its place") {
-  Parameters params(1, DType::f64);
-  const Positions places(params / "words", 5, PositionKind::learnt, 4);
-  const Tensor table = params["words.P"].value();
-  const Var y = places(zeros({2, 3, 5}, DType::f64), 2);
-  for (Index t = 0; t < 2; ++t) CHECK(identical(y.value()[t][2], table[2 + t]));
-  const Tensor d = backward(sum(y))[params["words.P"]];
-  CHECK(sum(d, {1}).to_vector<double>() == std::vector<double>{0, 0, 15, 15});
-  CHECK_ERROR("Positions: words has vectors of 4 places, but there are 5",
-              places(zeros({2, 3, 5}, DType::f64), 3));
 }
 
 TEST_CASE("Transformer layers: what does not fit is named, with its place") {

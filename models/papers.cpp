@@ -15,6 +15,9 @@ Option tied_option(Tied& tied) {
                 {"none", "target-output", "all"});
 }
 
+namespace {
+
+/// Of a score and of the attention around it.
 OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
   constexpr double longest = 1 << 20;
   std::vector<std::string> kinds;
@@ -51,8 +54,6 @@ OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) 
       choice("normalizer", "what turns scores into weights", attention.normalizer,
              {"softmax", "sparsemax"})};
 }
-
-namespace {
 
 /// The options of one of the models, those that it has.
 template <class Options>

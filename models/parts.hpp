@@ -17,8 +17,6 @@ namespace attune::models {
 enum class Tied { none, target_output, all };
 
 Option tied_option(Tied& tied);
-/// Of a score and of the attention around it.
-OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention);
 
 inline constexpr double largest_size = 1 << 16, most_layers = 64, highest_dropout = 0.99;
 

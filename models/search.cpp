@@ -17,7 +17,7 @@
 namespace attune::models {
 
 std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const std::string> source,
-                                         const text::Vocabulary& target, const Lexicon& lexicon) {
+                                         const text::Vocabulary& target) {
   std::vector<std::int32_t> places;  // the largest weight of each step
   if (h.weights.defined()) {
     if (h.weights.dim(1) != std::ssize(source)) {
@@ -33,9 +33,7 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
       continue;
     }
     if (places.empty()) fail("replace_unknown", "the hypothesis has no attention weights");
-    const std::string& token = source[places[i]];
-    const auto known = lexicon.find(token);
-    tokens.push_back(known == lexicon.end() ? token : known->second);
+    tokens.push_back(source[places[i]]);
   }
   return tokens;
 }

@@ -5,7 +5,6 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -34,18 +33,13 @@ using TextOf = std::function<std::string(const Hypothesis& hypothesis, Index num
 /// The hypotheses of one sentence, best first; a sampled one has no others.
 using Translation = std::vector<Hypothesis>;
 
-/// Translations of single tokens.
-using Lexicon = std::unordered_map<std::string, std::string>;
-
 /// The tokens of a hypothesis. Each `<unk>` becomes the source token with the largest attention
-/// weight (the first of equals), or that token's entry in the lexicon (Jean et al., 2015, section
-/// 3.3; Luong et al., 2015, "Effective approaches", section 4.2). `source` has the tokens of the
-/// text, none replaced by `<unk>`. Throws when their number is not that of the weights, and on an
-/// `<unk>` without weights.
+/// weight, the first of equals (Jean et al., 2015, section 3.3; Luong et al., 2015, "Effective
+/// approaches", section 4.2). `source` has the tokens of the text, none replaced by `<unk>`. Throws
+/// when their number is not that of the weights, and on an `<unk>` without weights.
 std::vector<std::string> replace_unknown(const Hypothesis& hypothesis,
                                          std::span<const std::string> source,
-                                         const text::Vocabulary& target,
-                                         const Lexicon& lexicon = {});
+                                         const text::Vocabulary& target);
 
 // ---- Search
 

@@ -40,23 +40,6 @@ Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previou
   }
 }
 
-struct Forced {
-  Var logits;   // (T, B, V)
-  Var weights;  // (T, S, B); undefined without attention
-};
-
-template <Decoder M, Source Encoded>
-Forced force(const M& model, const Encoded& encoded, const Tensor& previous) {
-  const Unrolled<M> unrolled = unroll(model, encoded, previous);
-  return {model.logits(unrolled.words, unrolled.outputs),
-          unrolled.weights.empty() ? Var() : stack(unrolled.weights)};
-}
-
-template <WordModel M>
-Forced force(const M& model, const text::Batch& batch) {
-  return force(model, model.encode(batch.source, batch.source_mask), batch.previous);
-}
-
 // ---- Attention that is shown word alignments while it learns (Chen, Matusov, Khadivi and Peter,
 // 2016, "Guided alignment training for topic-aware neural machine translation"; Liu, Utiyama, Finch
 // and Sumita, 2016, "Neural machine translation with supervised attention")

@@ -228,11 +228,14 @@ Json look_at(const text::Codec& source, const text::Codec& target,
   const text::Pair pair{words, beam.front().words};
   const text::Batch batch = text::make_batch(std::span(&pair, 1));
   watch.keeps = true;
-  const models::Forced forced = models::force(model, batch);
+  const auto all =
+      models::unroll(model, model.encode(batch.source, batch.source_mask), batch.previous);
+  const std::vector<Var>& weights = all.weights;
+  const Tensor logits = Var(model.logits(all.words, all.outputs)).value();
   for (Index t = 0; t < batch.previous.dim(0); ++t) {
-    Json step{{"likeliest", likeliest(forced.logits.value()[t][0], target.vocabulary)}};
-    if (forced.weights.defined())
-      step["weights"] = forced.weights[t].value().to_vector<double>();
+    Json step{{"likeliest", likeliest(logits[t][0], target.vocabulary)}};
+    if (!weights.empty())
+      step["weights"] = weights[static_cast<std::size_t>(t)].value().to_vector<double>();
     if (!watch.e.empty()) step["e"] = scores(watch.e[t], batch.source.dim(0));
     answer["steps"].push_back(step);
   }

@@ -133,15 +133,11 @@ SentencePiece SentencePiece::train(std::span<const std::string> lines,
   constexpr int most = 1 << 30;  // of pieces, and of bytes in a line
   if (options.pieces < 1 || options.pieces > most)
     fail("sentencepiece", fmt::format("{} is not a number of pieces", options.pieces));
-  if (!(options.coverage >= 0.98 && options.coverage <= 1)) {
-    fail("sentencepiece",
-         fmt::format("a coverage of {}, expected one from 0.98 to 1", options.coverage));
-  }
   const std::unordered_map<std::string, std::string> arguments = {
       {"model_type", options.model == PieceModel::bpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(options.pieces)},
       {"hard_vocab_limit", "false"},
-      {"character_coverage", fmt::format("{}", options.coverage)},
+      {"character_coverage", "1"},
       {"normalization_rule_name", options.normalization},
       {"max_sentence_length", std::to_string(most)},  // longer lines would be left out silently
       {"num_threads", "1"},                           // sums depend on their number

@@ -78,7 +78,6 @@ enum class PieceModel {
 struct SentencePieceOptions {
   PieceModel model = PieceModel::bpe;
   std::int64_t pieces = 8000;  ///< at most: a small text has fewer
-  double coverage = 1;         ///< 0.98 .. 1: of the text's characters, those with a piece
   /// "identity" leaves the text as it is; sentencepiece also knows nmt_nfkc, nfkc, nmt_nfkc_cf and
   /// nfkc_cf.
   std::string normalization = "identity";

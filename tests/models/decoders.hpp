@@ -188,6 +188,21 @@ struct Translator {
   }
 };
 
+/// What a model computes under given words.
+struct Forced {
+  Var logits;   // (T, B, V)
+  Var weights;  // (T, S, B); undefined without attention
+};
+template <class M, class Encoded>
+Forced force(const M& model, const Encoded& encoded, const Tensor& previous) {
+  const auto all = models::unroll(model, encoded, previous);
+  return {model.logits(all.words, all.outputs), all.weights.empty() ? Var() : stack(all.weights)};
+}
+template <class M>
+Forced force(const M& model, const text::Batch& batch) {
+  return force(model, model.encode(batch.source, batch.source_mask), batch.previous);
+}
+
 /// "luong score=dot window=local-p": a model, and changes of its options. Of `sizes`, of the same
 /// form without a name, it takes those that it has.
 inline models::AnyModelOptions options_from(const std::string& text,

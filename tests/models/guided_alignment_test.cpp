@@ -18,6 +18,7 @@
 namespace attune::models {
 namespace {
 
+using test::force;
 using Links = text::Alignment;
 using Values = std::vector<double>;
 

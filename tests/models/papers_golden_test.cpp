@@ -16,7 +16,7 @@
 namespace attune::models {
 namespace {
 
-using test::difference;
+using test::difference, test::force;
 
 /// CASES of the script.
 const std::vector<std::string> kCases = {

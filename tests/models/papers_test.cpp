@@ -23,7 +23,7 @@
 namespace attune::models {
 namespace {
 
-using test::difference, test::identical;
+using test::difference, test::identical, test::force, test::Forced;
 
 /// A model, by name and options, with vocabularies of 9 and 8 words unless others are given.
 struct Made {

@@ -24,7 +24,7 @@ namespace attune::models {
 namespace {
 
 using nn::Nonlinearity, nn::Norm;
-using test::difference, test::identical;
+using test::difference, test::identical, test::force, test::Forced;
 using Words = std::vector<std::int32_t>;
 
 constexpr Index kWords = 9;  // of either side

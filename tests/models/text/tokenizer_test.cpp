@@ -218,8 +218,6 @@ TEST_CASE("SentencePiece: training needs text, UTF-8 and room for its characters
   CHECK_ERROR("sentencepiece: byte 2 is not UTF-8", SentencePiece::train(Tokens{"a\xFF"}));
   CHECK_ERROR("sentencepiece: 0 is not a number of pieces",
               SentencePiece::train(Tokens{"a"}, {.pieces = 0}));
-  CHECK_ERROR("sentencepiece: a coverage of 0.5, expected one from 0.98 to 1",
-              SentencePiece::train(Tokens{"a"}, {.coverage = 0.5}));
   const std::string alphabet = "abcdefghijklmnopqrstuvwxyz";
   CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{alphabet}, {.pieces = 20}),
                        doctest::Contains("sentencepiece: Vocabulary size is smaller"), Error);

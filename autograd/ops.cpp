@@ -256,20 +256,6 @@ Var mean(const Var& x, const Axes& axes, KeepAxes keep) {
       });
 }
 
-namespace {
-
-/// x with several axes joined as one, `reduce` of that along the axis, which keeps it, and the
-/// result in its shape.
-template <class Reduce>
-Var over_axes(const char* operation, const Var& x, const Axes& axes, KeepAxes keep, Reduce reduce) {
-  const JoinedAxes joined = join_axes(operation, x.shape(), axes, keep);
-  const bool one = joined.shape == x.shape();
-  return reshape(reduce(one ? x : reshape(permute(x, joined.order), joined.shape), joined.axis),
-                 joined.reduced);
-}
-
-}  // namespace
-
 Var max(const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes("max", x, axes, keep, [](const Var& of, int axis) -> Var {
     const auto [values, places] = max_forward(of.value(), axis);

@@ -33,7 +33,6 @@ Var operator-(const Var& x);
 
 /// x σ(2u), u = √(2/π) (x + 0.044715 x³): the tanh form of the GELU (Hendrycks and Gimpel, 2016).
 Var gelu(const Var& x);
-/// aᵇ. NaN where a < 0 and b is not an integer.
 Var power(const Var& a, const Var& b);
 Var power(const Var& a, double b);
 /// The larger of two; where they are equal, the gradient goes to a.
@@ -108,32 +107,20 @@ Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 
 /// reference::sparsemax, which unlike softmax gives exact zeros. With a mask as softmax's.
 Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {});
 
-/// The same elements in another shape; one extent may be -1.
+// Arrangement and indices, as those of Tensor in tensor/arrange.hpp and tensor/index.hpp. A slice of
+// axis 0 is a view.
 Var reshape(const Var& x, const Shape& shape);
 Var reshape(const Var& x, std::initializer_list<Index> extents);
-/// Elements begin to end (exclusive) of an axis; negative ones count from its end. Of axis 0,
-/// without copying.
 Var slice(const Var& x, int axis, Index begin, Index end);
-/// x repeated to a shape that it broadcasts to.
 Var broadcast_to(const Var& x, const Shape& shape);
-/// The axes in another order: axis i of the result is axis axes[i] of x.
 Var permute(const Var& x, const std::vector<int>& axes);
-/// Two axes exchanged.
 Var transpose(const Var& x, int axis_a, int axis_b);
-/// One after another along an axis.
 Var concat(const std::vector<Var>& parts, int axis);
-/// Along a new axis: n times shape -> (n, shape)
 Var stack(const std::vector<Var>& parts, int axis = 0);
-/// x with `before` and `after` more places along an axis, which hold `value`.
 Var pad(const Var& x, int axis, Index before, Index after, double value = 0);
-/// y_i = x_0 + ... + x_i along an axis, or with Direction::backward y_i = x_i + ... + x_{n-1}.
 Var cumsum(const Var& x, int axis, Direction direction = Direction::forward);
-/// Slices of an axis by index: table (V, ...), ids i32 of any shape -> (ids, ...), the embedding.
 Var gather(const Var& x, const Tensor& ids, int axis = 0);
-/// x with rows[i] added to its slice ids[i] of an axis; repeated ids add up, in order.
 Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, int axis = 0);
-/// Windows of a sequence (T, B, D) with their steps side by side: (T', B, width · D). See
-/// `UnfoldOptions` in arrange.hpp.
 Var unfold(const Var& x, const UnfoldOptions& options);
 
 }  // namespace attune

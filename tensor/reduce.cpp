@@ -161,55 +161,34 @@ Tensor argmin(const Tensor& x, int axis, KeepAxes keep) {
 
 JoinedAxes join_axes(const char* operation, const Shape& shape, const Axes& axes, KeepAxes keep) {
   const auto chosen = chosen_axes(operation, shape, axes);
-  JoinedAxes joined;
-  std::vector<Index> extents, reduced, last;
+  std::vector<int> order, joined;
+  std::vector<Index> extents, reduced;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (chosen[axis]) last.push_back(axis);
-    if (!chosen[axis]) joined.order.push_back(axis), extents.push_back(shape[axis]);
+    (chosen[axis] ? joined : order).push_back(axis);
+    if (!chosen[axis]) extents.push_back(shape[axis]);
     if (!chosen[axis] || keep == KeepAxes::yes) reduced.push_back(chosen[axis] ? 1 : shape[axis]);
   }
-  joined.reduced = Shape(reduced);
-  if (last.size() == 1) {  // as it is
-    joined.order.resize(shape.rank());
-    std::iota(joined.order.begin(), joined.order.end(), 0);
-    joined.shape = shape;
-    joined.axis = static_cast<int>(last[0]);
-    return joined;
-  }
-  joined.order.insert(joined.order.end(), last.begin(), last.end());
+  if (joined.size() == 1) return {{}, shape, Shape(reduced), joined[0]};
+  order.insert(order.end(), joined.begin(), joined.end());
   extents.push_back(reduced_size(shape, axes));
-  joined.shape = Shape(extents);
-  joined.axis = static_cast<int>(extents.size()) - 1;
-  return joined;
+  return {order, Shape(extents), Shape(reduced), static_cast<int>(extents.size()) - 1};
 }
-
-namespace {
-
-/// forward(x, axis), which leaves extent 1 there, over several axes.
-template <class Forward>
-Tensor over_axes(const char* operation, const Tensor& x, const Axes& axes, KeepAxes keep,
-                 Forward forward) {
-  if (x.dtype() == DType::i32)
-    return to_i32(operation, over_axes(operation, x.to(DType::f64), axes, keep, forward));
-  const JoinedAxes joined = join_axes(operation, x.shape(), axes, keep);
-  return forward(permute(x, joined.order).reshape(joined.shape), joined.axis)
-      .reshape(joined.reduced);
-}
-
-}  // namespace
 
 Tensor max(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  if (x.dtype() == DType::i32) return max(x.to(DType::f64), axes, keep).to(DType::i32);
   return over_axes("max", x, axes, keep,
                    [](const Tensor& of, int axis) { return max_forward(of, axis).values; });
 }
 
 Tensor min(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  if (x.dtype() == DType::i32) return min(x.to(DType::f64), axes, keep).to(DType::i32);
   return over_axes("min", x, axes, keep, [](const Tensor& of, int axis) {
     return -max_forward(-of, axis, "min").values;
   });
 }
 
 Tensor prod(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  if (x.dtype() == DType::i32) return to_i32("prod", prod(x.to(DType::f64), axes, keep));
   return over_axes("prod", x, axes, keep, prod_forward);
 }
 

@@ -32,14 +32,23 @@ Tensor min(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no)
 Tensor any(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Tensor all(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
-/// How kernels that reduce one axis reduce several: x permuted by `order` and reshaped to `shape` has
-/// them joined as `axis`. The result is reshaped to `reduced`.
+/// How kernels that reduce one axis reduce several: x is permuted by `order` and reshaped to `shape`,
+/// which has them as one `axis`, and the result reshaped to `reduced`. One axis stays where it is.
 struct JoinedAxes {
   std::vector<int> order;
   Shape shape, reduced;
   int axis;
 };
 JoinedAxes join_axes(const char* operation, const Shape& shape, const Axes& axes, KeepAxes keep);
+
+/// f(x, axis), which leaves extent 1 there, over several axes of a Tensor or Var.
+template <Value X, class F>
+X over_axes(const char* operation, const X& x, const Axes& axes, KeepAxes keep, F f) {
+  const JoinedAxes joined = join_axes(operation, x.shape(), axes, keep);
+  const bool as_it_is = joined.shape == x.shape();
+  return reshape(f(as_it_is ? x : reshape(permute(x, joined.order), joined.shape), joined.axis),
+                 joined.reduced);
+}
 
 /// The product along an axis, which stays with extent 1, and its gradient: each element gets dy
 /// times the product of the others.

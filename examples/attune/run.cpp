@@ -71,10 +71,10 @@ Run::Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
   files_.resumes() ? resume() : files_.keep_previous();
   if (is_first_worker()) log_.emplace(files_.log().string(), files_.resumes());
   say("{}\n", data_.text);
+  check_equal_workers();  // from here on all of them catch signals
   const int n = workers().count();
   say("{} parameters, {}{} thread{}\n", parameters_.count(),
       n > 1 ? fmt::format("{} workers of ", n) : "", threads(), threads() == 1 ? "" : "s");
-  check_equal_workers();
   started_ = logged_ = Clock::now();
 }
 

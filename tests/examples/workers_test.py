@@ -120,7 +120,7 @@ def check_signal(program, directory):
     """A signal ends an update that takes seconds, and the weights before it are saved."""
     out = directory / "signalled"
     process = start(2, program, "train", str(directory / "train.tsv"), "--out", str(out), "--shards", "2", "--threads", "1",
-                    "--hidden", "512", "--batch", "1200")
+                    "--hidden", "1024", "--batch", "1200")
     while "2 workers of 1 thread" not in process.stdout.readline():
         assert process.poll() is None
     for worker in workers_of(process.pid):

@@ -109,7 +109,7 @@ FAULTS = [
     ("divide: the gradient of b is divided once too few", "autograd/ops.cpp",
      "return sum_to(over(-times(dy, y), b), shape);", "return sum_to(-times(dy, y), shape);"),
     ("where: the slope of what is not chosen counts", "autograd/ops.cpp", "& -Bits(d != 0));", "& ~Bits(0));"),
-    ("sigmoid: s instead of s (1 - s)", "autograd/ops.cpp", "return d * s * (1 - s); });", "return d * s; });"),
+    ("sigmoid: s instead of s (1 - s)", "tensor/functions.inc", "sigmoid, y, dy * y * (1 - y)", "sigmoid, y, dy * y"),
     ("where: both gradients go to a", "autograd/ops.cpp", "return m != 0 ? 0 : d; }",
      "return m != 0 ? d : 0; }"),
     ("matmul: the gradient of a without the transpose", "autograd/ops.cpp", ": matmul(dc, b, {.b = !transpose.b});",

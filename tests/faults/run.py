@@ -41,7 +41,9 @@ def overlay(directory, fault):
 
 
 def sources_to_compile(name, commands):
-    """The source itself; of a header, those beside it: all of its layer would take minutes."""
+    """The source itself; those that include a table; of a header, those beside it: all of its layer would take minutes."""
+    if name.endswith(".inc"):
+        return [source for source in commands if source.split("/")[0] in LAYERS and name in (ROOT / source).read_text()]
     beside = [str(path.relative_to(ROOT)) for path in (ROOT / name).parent.glob("*.cpp")]
     return [name] if name.endswith(".cpp") else [source for source in beside if source in commands]
 

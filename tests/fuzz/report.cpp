@@ -1,16 +1,13 @@
-// Attention in the forms that people and programs read: links, tables, JSON, NPY, pictures.
+// Attention as pictures: in a terminal, as SVG, in a page.
 #include "attune/report.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include <attune/models/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
 
-#include "attune/alignment_forms.hpp"
 #include "fuzz.hpp"
 
 namespace {
@@ -55,45 +52,6 @@ void check_terminal(const std::string& lines, bool colour) {
          "terminal: a control character");
 }
 
-void check_json(const Heatmap& map) {
-  const std::string text = report::json(map);
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  expect(json.is_object() && is_utf8(text), "json: it is none");
-  expect(json["source"].size() == map.columns.size() && json["target"].size() == map.rows.size(),
-         "json: other words");
-  std::size_t at = 0;
-  for (const auto& row : json["weights"]) {
-    for (const auto& value : row) {
-      expect(value.get<float>() == static_cast<float>(map.weights[at++]), "json: another weight");
-    }
-  }
-  expect(at == map.weights.size(), "json: not all weights");
-}
-
-void check_tsv(const Heatmap& map) {
-  const std::string table = report::tsv(map);
-  expect(std::ranges::count(table, '\n') == std::ssize(map.rows) + 1,
-         "tsv: another number of lines");
-  expect(std::ranges::count(table, '\t') == std::ssize(map.columns) * (std::ssize(map.rows) + 1),
-         "tsv: another number of cells");
-}
-
-void check_npy(const Heatmap& map) {
-  const std::string bytes = report::npy(map);
-  const std::vector<float> weights(map.weights.begin(), map.weights.end());
-  const std::size_t data = weights.size() * sizeof(float);
-  expect(
-      (bytes.size() - data) % 64 == 0 &&
-          (data == 0 || std::memcmp(bytes.data() + bytes.size() - data, weights.data(), data) == 0),
-      "npy: other bytes");
-}
-
-void check_links(const Heatmap& map) {
-  const auto links = report::argmax_links(map);
-  expect(links.size() <= map.rows.size(), "argmax_links: too many");
-  expect(text::parse_links(report::pharaoh(links)) == links, "pharaoh: other links");
-}
-
 void check_pictures(const Heatmap& map, fuzz::Choices& choices) {
   const bool colour = choices.one_in(2);
   const int width = choices.between(0, 100);
@@ -115,11 +73,5 @@ void fuzz_one(std::string_view input) {
       std::ranges::all_of(map.weights, [](double w) { return std::isfinite(w) && w >= 0; });
   const bool drawn = fuzz::accepted([&] { return report::svg(map); }).has_value();
   expect(drawn == drawable, "weights that are none are drawn, or others are not");
-  if (fuzz::accepted([&] { return report::json(map); })) {  // weights are f32
-    check_json(map);
-    check_tsv(map);
-    check_npy(map);
-    check_links(map);
-  }
   if (drawn) check_pictures(map, choices);
 }

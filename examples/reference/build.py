@@ -30,10 +30,21 @@ def public_headers():
 def text_of(header):
     """What stands in a header; of version.hpp, which meson makes, what it is made from."""
     if (ROOT / header).exists():
-        return (ROOT / header).read_text()
+        return with_functions((ROOT / header).read_text())
     version = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text())[1]
     parts = dict(zip(("major", "minor", "patch"), version.split(".")), version=version)
     return re.sub("@([a-z]+)@", lambda place: parts[place[1]], (ROOT / f"{header}.in").read_text())
+
+
+def with_functions(text):
+    """The declarations that a header makes by including functions.inc, each with its comment there."""
+    table = (ROOT / "tensor" / "functions.inc").read_text()
+    functions = re.findall(r"^ATTUNE_\w+\((\w+), .*// (.+)", table, re.M)
+
+    def declarations(match):
+        return "\n".join(f"/// {comment}\n{match[1].replace(' name(', f' {name}(')}" for name, comment in functions)
+
+    return re.sub(r"#define ATTUNE_FUNCTION\([^)]*\) (.*)\n#include <attune/tensor/functions.inc>", declarations, text)
 
 
 def mark_file(lines):

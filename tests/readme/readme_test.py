@@ -1,6 +1,7 @@
 """Each C++ block in README.md, CONTRIBUTING.md and the pages of examples/, bench/ and tests/install/
 stands, line by line, in a program under examples/, which is built and run. Files and folders that
-the pages link to exist.
+the pages link to exist. The page of operations has every operation that the headers declare, and no
+other.
 
 Run with the source directory.
 """
@@ -15,6 +16,46 @@ def lines_of(text):
 
 def contains(program, block):
     return any(program[i : i + len(block)] == block for i in range(len(program) - len(block) + 1))
+
+
+HEADERS_OF_OPERATIONS = """tensor/functions.inc tensor/elementwise.hpp tensor/reduce.hpp tensor/arrange.hpp tensor/index.hpp
+    tensor/random.hpp autograd/ops.hpp autograd/compositions.hpp autograd/loss.hpp""".split()
+# Names in code of the page that stand for functions of the reader.
+OF_THE_READER = {"f", "loss", "tokens"}
+
+
+def declared_in(header):
+    """The names of functions that a header declares outside of classes and of `detail`; a macro
+    declares its first argument.
+    """
+    text = re.sub(r"namespace detail \{.*?\n\}", "", header.read_text(), flags=re.S)
+    names = re.findall(r"^(?!//|#|using |return )\w[^\n(]*[ &*>](\w+)\(", text, re.M)
+    return set(names + re.findall(r"^ATTUNE_\w+\((\w+),", text, re.M)) - {"op", "name"}
+
+
+def code_of_tables(page):
+    """The code in the tables of a page, but for the names of NumPy and PyTorch in middle columns."""
+    for row in re.findall(r"^\| (.*) \|$", page.read_text(), re.M):
+        first, *middle, last = re.split(r"(?<!\\) \|", row)
+        yield from re.findall(r"`([^`]+)`", first + last)
+
+
+def wrong_operations(root):
+    """Operations without a row, and names in the tables that no header declares."""
+    shown = list(code_of_tables(root / "examples/reference/operations.md"))
+    words = set(re.findall(r"\w+\b(?!::)", " ".join(shown)))
+    for header in HEADERS_OF_OPERATIONS:
+        names = {name for name in declared_in(root / header) if not re.search("_(forward|backward)$", name)}
+        if len(names) < 4:
+            yield f"{header}: only {names} were found in it"
+        yield from (f"operations.md: {name} of {header} is missing" for name in sorted(names - words))
+    layers = [root / layer for layer in ("tensor", "autograd", "nn")]
+    code = "\n".join(path.read_text() for layer in layers for path in layer.rglob("*.hpp"))
+    known = set(re.findall(r"\w+", re.sub("//.*", "", code))) | declared_in(root / HEADERS_OF_OPERATIONS[0])
+    for text in shown:
+        names = {a or b for a, b in re.findall(r"(?<![\w.])([a-z]\w*)\(|nn::(\w+)", text)}
+        for name in names - known - OF_THE_READER:
+            yield f"operations.md: {name} in `{text}` is declared nowhere"
 
 
 def main():
@@ -33,6 +74,7 @@ def main():
         for path in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S)):
             if not (page.parent / path).exists():
                 failed.append(f"{name}: {path} does not exist")
+    failed += wrong_operations(root)
     if blocks < 3:
         failed.append(f"only {blocks} C++ blocks were found")
     print("\n".join(failed) or f"{blocks} blocks of code stand in the examples")

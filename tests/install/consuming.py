@@ -29,8 +29,10 @@ class Installation:
         self.libraries = self.pc.parent.parent
 
     def environment(self):
-        """In which pkg-config knows no library but attune: none may be needed to use it."""
-        environment = dict(os.environ, PKG_CONFIG_LIBDIR=str(self.pc.parent), PKG_CONFIG_SYSROOT_DIR=str(self.root))
+        """In which pkg-config knows no library but attune: none may be needed to use it. The root is
+        not the prefix that was configured: attune.pc must be right wherever it is.
+        """
+        environment = dict(os.environ, PKG_CONFIG_LIBDIR=str(self.pc.parent))
         environment.pop("PKG_CONFIG_PATH", None)
         return environment
 

@@ -71,7 +71,7 @@ def main():
             blocks += 1
             if not any(contains(program, lines_of(block)) for program in programs):
                 failed.append(f"{name}: this block stands in no program of examples/:\n{block}")
-        for path in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S)):
+        for path in re.findall(r"[^[]\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S)):
             if not (page.parent / path).exists():
                 failed.append(f"{name}: {path} does not exist")
     failed += wrong_operations(root)

@@ -19,7 +19,8 @@ X var(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
 
 template <Value X>
 X std(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
-  return sqrt(var(x, axes, keep, correction));
+  const X variance = var(x, axes, keep, correction);
+  return where(variance != 0, sqrt(variance), 0.0);  // whose gradient is 0 where sqrt's is infinite
 }
 
 template <Value X>

@@ -13,7 +13,8 @@ namespace attune {
 // Reductions
 
 /// The variance Σ (x - μ)² / (n - correction) over axes, and its root, the standard deviation: for
-/// samples with correction 1, for whole populations with 0. Throws where n <= correction.
+/// samples with correction 1, for whole populations with 0. Throws where n <= correction. The
+/// gradient of std is 0 where all elements are equal.
 template <Value X>
 X var(const X& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no, Index correction = 1);
 template <Value X>

@@ -229,6 +229,13 @@ TEST_CASE("Ops: max gives its gradient to the first of equals") {
                   reals({2, 3}, {0, 0, 0, 1, 2, 3})));
 }
 
+TEST_CASE("Ops: std has gradient 0 where all elements are equal") {
+  const Tensor x = reals({2, 3}, {5, 5, 5, 0, 1, 2});
+  const auto f = [](const Var& v) { return std(v, -1); };  // its gradient is (x - mean) / 2 std
+  CHECK(identical(f(x).value(), reals({2}, {0, 1})));
+  CHECK(identical(gradient(f, x, reals({2}, {10, 20})), reals({2, 3}, {0, 0, 0, -10, 0, 10})));
+}
+
 TEST_CASE("Ops: norm has gradient 0 where it is 0") {
   const Tensor x = reals({2, 2}, {3, 4, 0, 0});
   CHECK(identical(gradient([](const Var& v) { return norm(v, -1); }, x, reals({2}, {10, 20})),

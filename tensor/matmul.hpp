@@ -38,8 +38,8 @@ inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {})
   return add_matmul({}, a, b, transpose);
 }
 
-/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each place of the leading axes, which
-/// must be equal. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
+/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each index of the leading axes, which
+/// broadcast. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
 
 /// c += aᵀ·b for a (M, K), b (M, N), into columns [column, column + N) of c (K, C).

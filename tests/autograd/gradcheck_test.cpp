@@ -113,7 +113,8 @@ TEST_CASE("gradcheck: a gradient that exchanges two elements is found") {
 TEST_CASE("gradcheck: a gradient that is zero everywhere fails unless that is asked for") {
   const auto f = [](const std::vector<Var>& v) { return v[0] + v[1] * 0.0; };
   const GradcheckResult result = gradcheck(f, {randn({2}, DType::f64), randn({2}, DType::f64, 2)});
-  CHECK(result.message == "gradcheck: input 1 (2): the gradient is zero everywhere; .allow_zero permits it");
+  CHECK(result.message ==
+        "gradcheck: input 1 (2): the gradient is zero everywhere; .allow_zero permits it");
   CHECK(gradcheck(f, {randn({2}, DType::f64), randn({2}, DType::f64, 2)}, {.allow_zero = true}));
 }
 

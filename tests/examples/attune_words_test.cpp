@@ -441,8 +441,9 @@ TEST_CASE("attune train --seeds: several models, alone and as an ensemble, not t
   const Words files;
   const Arguments train = files.train("seeds", twenty_steps + Arguments{"--seeds", "2"});
   const std::string printed = output_of(train);
-  for (const char* part : {"2 trainings, 1 at a time", "2/2  seed-", "exact match, %, each of the 2 models: ", " ± ",
-                           "the ensemble: exact match ", "Try it: "})
+  for (const char* part :
+       {"2 trainings, 1 at a time", "2/2  seed-", "exact match, %, each of the 2 models: ", " ± ",
+        "the ensemble: exact match ", "Try it: "})
     CHECK_MESSAGE(contains(printed, part), part);
   CHECK(contains(read(files / "seeds/report.html"), "seed-2"));
   const std::string best = files / "seeds/seed-1/best.safetensors";

@@ -58,7 +58,8 @@ def library(build, directory, fault, commands):
         objects[output] = str(directory / output.replace("/", "."))
         command[command.index("-o") + 1] = objects[output]
         command[command.index("-MF") + 1] = str(directory / "depends")
-        command[-1] = str(directory / "attune" / source)
+        changed = directory / "attune" / source
+        command[-1] = str(changed if changed.exists() else ROOT / source)
         run([command[0], f"-I{directory}", "-w", *command[1:]], build)
     link = shlex.split(subprocess.run(["ninja", "-t", "commands", "libattune.so.0.1.0"], cwd=build, check=True,
                                       capture_output=True, text=True).stdout.splitlines()[-1].split("&&")[-1])

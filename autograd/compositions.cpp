@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,7 +15,10 @@ template <Value X>
 X var(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
   const Index n = reduced_size(x.shape(), axes) - correction;
   if (n <= 0) fail("var", "{} with correction {} has too few elements", x.shape(), correction);
-  return sum(square(x - mean(x, axes, KeepAxes::yes)), axes, keep) / static_cast<double>(n);
+  // A large mean is rounded, but not what is left of it in the differences.
+  const X differences = x - mean(x, axes, KeepAxes::yes);
+  const X centred = differences - mean(differences, axes, KeepAxes::yes);
+  return sum(square(centred), axes, keep) / static_cast<double>(n);
 }
 
 template <Value X>
@@ -60,7 +64,10 @@ std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis) {
 template <Value X>
 X flip(const X& x, const Axes& axes) {
   X y = x;
+  std::set<int> named;
   for (const int axis : axes) {
+    if (!named.insert(x.shape().axis(axis, "flip")).second)
+      fail("flip", "axis {} of {} is named twice", axis, x.shape());
     const auto n = static_cast<double>(x.dim(axis));
     y = gather(y, arange(n - 1, -1, -1), axis);
   }
@@ -150,7 +157,8 @@ template <Value X>
 X segment_softmax(const X& x, const Tensor& segments, Index n) {
   const Tensor largest = gather(segment_max(value_of(x), segments, n), segments);
   const X e = exp(x - X(where(isfinite(largest), largest, 0.0)));
-  return e / gather(segment_sum(e, segments, n), segments);
+  const X total = segment_sum(e, segments, n);  // 0 of a segment of only -∞
+  return e / gather(where(total == 0, 1.0, total), segments);
 }
 
 namespace {

@@ -35,7 +35,7 @@ X unsqueeze(const X& x, int axis);
 /// concat(split(x, ...), axis) is x.
 template <Value X>
 std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis);
-/// In reverse order along these axes.
+/// In reverse order along these axes. Throws where one is named twice.
 template <Value X>
 X flip(const X& x, const Axes& axes);
 /// Shifted along an axis, y[i + shift] = x[i]; what leaves it at one end enters at the other.
@@ -82,7 +82,7 @@ X segment_sum(const X& x, const Tensor& segments, Index n);
 /// (n, ...): the largest of each segment's elements; -∞ of none. The gradient goes to the first one.
 template <Value X>
 X segment_max(const X& x, const Tensor& segments, Index n);
-/// (N, ...): softmax over the rows of each segment.
+/// (N, ...): softmax over the rows of each segment; 0 in a segment of only -∞.
 template <Value X>
 X segment_softmax(const X& x, const Tensor& segments, Index n);
 

@@ -40,13 +40,14 @@ Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Te
   });
 }
 
-/// y is a where first(a, b), else b. A gradient goes to the one that was chosen.
+/// y is a where first(a, b) or a is NaN, else b. A gradient, infinite or not, goes to the one that
+/// was chosen; the other one gets 0.
 template <class First>
 Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, First first) {
   const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
     const Tensor chosen =
-        zip(operation, a, b, [&](auto u, auto v) { return decltype(u)(first(u, v) == of_a); });
-    return sum_to(dy * chosen, of_a ? a.shape() : b.shape());
+        zip(operation, a, b, [&](auto u, auto v) { return (first(u, v) || u != u) == of_a; });
+    return sum_to(where(Mask::unchecked(chosen), dy, 0.0), of_a ? a.shape() : b.shape());
   };
   return record(operation, y)
       .wrt(a, [share](const Tensor& dy) { return share(dy, true); })

@@ -240,7 +240,9 @@ HWY_INLINE void Run(const LayerNormRow<T>& row, Index n) {
     shift = of.mean;
     again();
   }
-  const T mean = of.mean, factor = 1 / std::sqrt(of.variance + row.epsilon * scale * scale);
+  const T mean = of.mean, variance = of.variance + row.epsilon * scale * scale;
+  // Where s² ε underflows, as that of equal elements does, √(s² ε) does not.
+  const T factor = 1 / (variance > 0 ? std::sqrt(variance) : scale * std::sqrt(row.epsilon));
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto centred = hn::Sub(at.load(x), at.set(mean));
     const auto x_hat = hn::Mul(centred, at.set(factor));

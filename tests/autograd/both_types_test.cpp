@@ -110,8 +110,17 @@ TEST_CASE("Reductions: extremes along negative and several axes, of Tensor and o
   CHECK_ERROR("var: (1) with correction 1 has too few elements", var(zeros({1})));
 }
 
+TEST_CASE("maximum, minimum, clamp: an infinite gradient goes to the chosen element alone") {
+  const Var x = variable(reals({5}, {-1, 0, 0.25, 4, nan}));
+  CHECK(identical(backward(sum(sqrt(maximum(x, 0))))[x], reals({5}, {0, infinity, 1, 0.25, nan})));
+  CHECK(identical(backward(sum(sqrt(clamp(x, 0, 1))))[x], reals({5}, {0, infinity, 1, 0, nan})));
+  CHECK(identical(backward(sum(log(minimum(x * 0.0 + 1, 0))))[x].slice(0, 4),
+                  zeros({4}, DType::f64)));
+}
+
 TEST_CASE("Compositions: of Tensor and of Var they have the same values, at extents 0 and 1 too") {
   check_both("flip", [](const auto& x) { return flip(x, {0, -1}); });
+  CHECK_ERROR("flip: axis -2 of (2, 3) is named twice", flip(zeros({2, 3}), {0, -2}));
   check_both("roll", [](const auto& x) { return roll(x, 4, -1); });
   check_both("repeat", [](const auto& x) { return repeat(x, 2, 0); });
   check_both("tril", [](const auto& x) { return tril(x, -1); });

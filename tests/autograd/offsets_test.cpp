@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/autograd/compositions.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -28,6 +29,9 @@ Tensor some() {
   return naive::zip(arange(rows).reshape({rows, 1}).to(DType::f64), arange(n).to(DType::f64),
                     [](double row, double i) { return i < n - 7 * row ? 1 : 0; });
 }
+
+/// Each element's row.
+Tensor segments() { return repeat(arange(rows), n, 0); }
 
 /// Three queries of 1 meet columns of these scores as keys, and values that do not depend on them.
 template <class Attention>
@@ -75,6 +79,22 @@ const Case cases[] = {
        return affine_cross_entropy(x, {identity, {}}, targets);
      },
      [](const Var& x) { return reference::cross_entropy(x, targets); }},
+    {"cross_entropy with distributions",
+     [](const Var& x) {
+       return cross_entropy(x, softmax(ones({rows, n}, x.dtype()), -1));
+     },
+     [](const Var& x) { return -mean(log_softmax(x, -1)); }},
+    {"segment_softmax",
+     [](const Var& x) { return segment_softmax(reshape(x, {-1}), segments(), rows); },
+     [](const Var& x) { return reshape(reference::softmax(x, -1), {-1}); }},
+    {"var", [](const Var& x) { return var(x, -1); }, [](const Var& x) { return var(x, -1); }},
+    {"std",
+     [](const Var& x) {
+       return std(x, {0, 1});
+     },
+     [](const Var& x) {
+       return std(x, {0, 1});
+     }},
     {"ctc_loss", ctc_of_rows, ctc_of_rows},
     {"layer_norm",
      [](const Var& x) { return layer_norm(x, ones({n}, x.dtype()), zeros({n}, x.dtype())); },
@@ -117,7 +137,8 @@ TEST_CASE("Operations on rows: a row of only -∞ gets the gradient 0, and spoil
   const Tensor none = equal(arange(rows).reshape({rows, 1}), 2).to(DType::f64);
   for (const Case& c : cases) {
     const std::string_view name = c.name;
-    if (name.ends_with("columns") || name == "layer_norm" || name == "affine_cross_entropy")
+    if (name.ends_with("columns") || name == "layer_norm" || name == "affine_cross_entropy" ||
+        name == "cross_entropy with distributions" || name == "var" || name == "std")
       continue;
     for (const DType dtype : {DType::f32, DType::f64}) {
       CAPTURE(std::string(c.name));
@@ -146,6 +167,17 @@ TEST_CASE("layer_norm: squares of huge elements do not overflow") {
   const auto [y, dx] = value_and_gradient(f, x * 1e200);
   CHECK(difference(y, expected) <= 1e-14);
   CHECK(difference(dx * 1e200, expected_gradient) <= 1e-14);
+}
+
+TEST_CASE("layer_norm: equal elements give the bias, however large they are") {
+  for (const double value : {0.0, 1e20, 3e37, 3e38}) {
+    CAPTURE(value);
+    const Var x = variable(full({2, 5}, value));
+    const Var y = layer_norm(x, ones({5}), zeros({5}));
+    CHECK(identical(y.value(), zeros({2, 5})));
+    const Tensor dx = backward(sum(y * arange(5, DType::f32)))[x];
+    CHECK(difference(dx[1], (arange(5, DType::f32) - 2.0) / std::sqrt(layer_norm_epsilon)) <= 1e-6);
+  }
 }
 
 TEST_CASE("log_sum_exp: a forward algorithm with a transition that is impossible") {

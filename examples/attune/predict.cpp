@@ -130,7 +130,8 @@ class Predictor {
         warnings += fmt::format("warning: {}: the prediction is cut at --max-length {}\n",
                                 place(number), search_.max_length);
       }
-      if (!first_.of_sentences()) warnings += unknown_tokens(tokens[i]);
+      // Those of files of sentences may be many: predict() counts them.
+      if (!first_.of_sentences() || !o_.sources.empty()) warnings += unknown_tokens(tokens[i]);
       text += o_.json ? json(sources[i], tokens[i], written[i])
                       : lines(sources[i], tokens[i], written[i], number);
       if (draws) text += drawing(tokens[i], written[i].front());
@@ -243,7 +244,7 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
 }  // namespace
 
 int predict(const UseOptions& o) {
-  const std::vector<Model> models = load_models(model_files(o.models));
+  const std::vector<Model> models = load_equal_models(model_files(o.models));
   if (o.replace_unknown && std::ranges::none_of(models, &Model::attends))
     fail("--replace-unknown", "the model has no attention");
   const Model& first = models.front();
@@ -258,8 +259,11 @@ int predict(const UseOptions& o) {
   Input input(o.file, first, longest);
   const auto place = [&](Index n) { return fmt::format("{}:{}", input.name(), n + 1); };
   const Index at_once = 20 * o.batch * workers().count();
+  UnknownTokens unknown;
   Index number = 0;
   for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {
+    for (const std::string& line : lines)
+      unknown.add(first.source(), first.source().tokenizer.encode(line));
     const Index n = std::ssize(lines);
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const auto own = std::span(lines).subspan(static_cast<std::size_t>(begin),
@@ -270,6 +274,7 @@ int predict(const UseOptions& o) {
     if (is_first_worker()) flush_output();
     number += n;
   }
+  if (first.of_sentences()) unknown.warn(input.name(), "source");
   return 0;
 }
 

@@ -192,6 +192,11 @@ TEST_CASE("attune: an unknown word is replaced by the one that was looked at") {
   CHECK(output_of(translate, {.input = "maria one\n"}).find("<unk>") == std::string::npos);
   CHECK(output_of(translate + Arguments{"--replace-unknown"}, {.input = "maria one\n\n"}) ==
         "EINS maria\n\n");
+  CHECK(run(translate, {.input = "maria one\nmax one\nmax\n"}).err ==
+        "warning: standard input: 3 of 5 source tokens were never seen in training and are read as "
+        "<unk>: 'maria', 'max'\n");
+  CHECK(run(translate + Arguments{"max one"}).err ==
+        "warning: 'max' was never seen in training and is read as <unk>\n");
 }
 
 TEST_CASE("attune score: the log-probabilities that a search finds") {

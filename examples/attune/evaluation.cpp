@@ -237,7 +237,7 @@ metrics::BleuTokens bleu_for(const Model& model, BleuChoice choice) {
 
 Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from)
     : files(std::move(from)),
-      models(load_models(files)),
+      models(load_equal_models(files)),
       pairs(pairs_for(o, models)),
       search(search_for(models, o.search)),
       bleu(bleu_for(first(), o.bleu)) {

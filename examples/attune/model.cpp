@@ -112,6 +112,11 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
     check_alike(codec_entries, models.front().metadata, file, models.back().metadata,
                 "the first model");
   }
+  return models;
+}
+
+std::vector<Model> load_equal_models(std::span<const std::filesystem::path> files) {
+  std::vector<Model> models = load_models(files);
   Texts checksums;
   for (const Model& model : models) checksums.push_back("the checksum " + model.checksum);
   require_equal("--model", checksums);

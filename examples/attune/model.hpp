@@ -76,6 +76,8 @@ std::vector<std::filesystem::path> models_in(const std::filesystem::path& direct
 std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths);
 /// Those of such files. Throws where they do not read and write the same tokens.
 std::vector<Model> load_models(std::span<const std::filesystem::path> files);
+/// The same where all workers take part: their files must be equal.
+std::vector<Model> load_equal_models(std::span<const std::filesystem::path> files);
 /// What searches, samples and forces: the model or the ensemble. It can be interrupted at every
 /// word, and then throws Interrupted.
 models::AnyModel network_of(Models models);

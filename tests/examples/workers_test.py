@@ -116,6 +116,27 @@ def check_refusals(program, directory):
     assert not (directory / "refused" / "last.safetensors").exists()
 
 
+def check_other_commands(program, directory):
+    """Those of one worker end: the others do not wait for it, or it for them."""
+    best, pairs = str(directory / "sentences-once" / "best.safetensors"), str(directory / "train.tsv")
+    for command in (["score", pairs, "--model", best], ["align", pairs, "--model", best, "--format", "pharaoh"],
+                    ["evaluate", pairs, "--model", best], ["report", pairs, "--model", best],
+                    ["compare", pairs, "--model", best, "--model", best], ["inspect", best],
+                    ["average", best, best, "--out", str(directory / "mean.safetensors")], ["score", "--help"], ["--version"]):
+        subprocess.run(["mpirun", "-n", "2", program, *command], env=ENVIRONMENT, check=True, timeout=60,
+                       stdout=subprocess.DEVNULL)
+
+
+def check_other_directory(program, directory):
+    """Workers that do not see what the first one writes."""
+    (directory / "elsewhere").mkdir()
+    command = [program, "train", str(directory / "train.tsv"), "--out", "own", "--shards", "2", "--steps", "2"]
+    both = subprocess.run(["mpirun", "-n", "1", "-wdir", str(directory), *command, ":", "-n", "1",
+                           "-wdir", str(directory / "elsewhere"), *command], env=ENVIRONMENT, timeout=60, text=True,
+                          check=True, capture_output=True)
+    assert "no report is written: only 1 of 2 workers find own/best.safetensors" in both.stderr, both
+
+
 def check_signal(program, directory):
     """A signal ends an update that takes seconds, and the weights before it are saved."""
     out = directory / "signalled"
@@ -165,6 +186,8 @@ def main():
         for task in kill_resume.TASKS:
             check_training(program, task, directory, arguments.kills, draw)
         check_predictions(program, directory)
+        check_other_commands(program, directory)
+        check_other_directory(program, directory)
         check_refusals(program, directory)
         check_signal(program, directory)
         check_other_data(program, directory, draw)

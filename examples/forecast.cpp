@@ -59,6 +59,7 @@ struct Table {
   Time first = {};
   microseconds interval = {};  // from 28 days on: a number of months
   Tensor values = {};          // (rows, C) f64
+  string zone = {};            // Z where the first time was converted to UTC
 
   Time time(Index row) const {
     if (interval < days(28)) return first + row * interval;
@@ -107,7 +108,11 @@ Table read_table(const string& path) {
     if (std::ssize(fields) != width) refuse(fmt::format("a row of {} fields", width), *line);
     const auto time = parse_time(fields[0]);
     if (!time) refuse("a time such as 2016-07-01 05:00:00", fields[0]);
-    if (row == 0) table.first = *time;
+    if (row == 0) {
+      table.first = *time;
+      const auto local = fields[0].substr(0, fields[0].find_first_of(" +-", fields[0].find(':')));
+      if (parse_time(local) != time) table.zone = "Z";
+    }
     if (row == 1) table.interval = *time - table.first;
     if (row > 0 && (table.interval <= 0us || *time != table.time(row)))
       refuse(table.interval <= 0us ? "a later time" : to_string(table.time(row)), fields[0]);
@@ -327,9 +332,13 @@ int run(int argc, char** argv) {
     const Tensor y =
         network(cut(full({1}, rows, DType::f64), -L, L), nullptr).value().reshape({H, C});
     const Tensor unscaled = y.to(DType::f64) * deviation + centre;
-    fmt::print("\"{}\"\n", printable(fmt::format("{}", fmt::join(table.columns, "\",\""))));
+    vector<string> names = table.columns;
+    for (string& name : names)
+      for (std::size_t i = name.size(); i-- > 0;)
+        if (name[i] == '"') name.insert(i, 1, '"');
+    fmt::print("\"{}\"\n", printable(fmt::format("{}", fmt::join(names, "\",\""))));
     for (Index row = 0; row < H; ++row)
-      fmt::print("{},{:.9g}\n", to_string(table.time(rows + row)),
+      fmt::print("{}{},{:.9g}\n", to_string(table.time(rows + row)), table.zone,
                  fmt::join(unscaled[row].to_vector<double>(), ","));
     return 0;
   }

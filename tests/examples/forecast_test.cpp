@@ -104,11 +104,20 @@ TEST_CASE("forecast: dialects of CSV and of times are read alike") {
   };
   const auto month = [](int i) { return fmt::format("{}-{:02}", 2000 + i / 12, 1 + i % 12); };
   CHECK(next(month) == "2002-07-01 00:00:00");
+  CHECK(next([](int i) { return hour(i) + ":00 +02:00"; }) == "2024-01-02 04:00:00Z");
   CHECK(next([&](int i) { return month(i) + "-15"; }) == "2002-07-15 00:00:00");
   CHECK(
       next([](int i) { return fmt::format("0024-01-{:02}", 1 + i); }).ends_with("01-31 00:00:00"));
   CHECK(next([](int i) { return fmt::format("2024-01-01 00:00:{:04.1f}", 0.5 + 0.1 * i); }) ==
         "2024-01-01 00:00:03.500000");
+}
+
+TEST_CASE("forecast: quotes in names are written as they were read") {
+  const Files files;
+  const std::string header = "\"date\",\"a \"\"b\"\", c\",\"d\"\n";
+  const std::string csv = table(hour, "{},{},{}\n", header.c_str());
+  files.train(csv, 1, {"--parts", "18,6,6", "--look-back", "8", "--horizon", "4"});
+  CHECK(files.predict(csv).starts_with(header));
 }
 
 TEST_CASE("forecast: what it does not read is one line with file and line") {

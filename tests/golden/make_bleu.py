@@ -4,7 +4,7 @@
 
 From the definitions: Papineni et al. (2002) for BLEU; Post (2018), "A call for clarity in reporting
 BLEU scores", and NIST's mteval-v13a for the tokenisation 13a; Chen and Cherry (2014), method 3, for
-smoothing; Popovic (2015, 2017) for chrF and chrF++. What these leave open is as in sacreBLEU. It
+smoothing; Popovic (2015) for chrF. What these leave open is as in sacreBLEU. It
 needs nothing but the standard library. Text is split at blanks by str.split.
 """
 
@@ -14,7 +14,6 @@ import math
 import pathlib
 import random
 import re
-import string
 
 ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 SYMBOLS = re.escape("".join(c for c in map(chr, range(0x20, 0x7F)) if not c.isalnum() and c not in "'-.,"))
@@ -38,10 +37,9 @@ def ngrams(units, n):
 # ---- BLEU ----------------------------------------------------------------------------------------
 
 
-def bleu_statistics(hypothesis, references, tokenize, lower):
+def bleu_statistics(hypothesis, references, tokenize):
     """[length, reference length, matches of 1 to 4, n-grams of 1 to 4]"""
-    words = [tokenize((line.lower() if lower else line).rstrip())
-             for line in [hypothesis] + [line for line in references if line]]
+    words = [tokenize(line.rstrip()) for line in [hypothesis] + [line for line in references if line]]
     hypothesis, references = words[0], words[1:]
     closest = min((abs(len(r) - len(hypothesis)), len(r)) for r in references)[1]
     matches, totals = [], []
@@ -54,58 +52,31 @@ def bleu_statistics(hypothesis, references, tokenize, lower):
     return [len(hypothesis), closest] + matches + totals
 
 
-def bleu(statistics, smooth, effective_order):
+def bleu(statistics):
     length, reference_length, matches, totals = statistics[0], statistics[1], statistics[2:6], statistics[6:]
-    if length == 0:
-        penalty = 1.0 if reference_length == 0 else 0.0
-    else:
-        penalty = min(1.0, math.exp(1 - reference_length / length))
-    precisions = [0.0] * 4
-    if sum(matches) == 0:
-        return {"bleu": 0.0, "brevity_penalty": penalty, "precisions": precisions}
-    orders, halvings = 4, 0
-    for n in range(4):
-        if totals[n] == 0:
-            break
-        if effective_order:
-            orders = n + 1
-        if matches[n] > 0:
-            precisions[n] = 100 * matches[n] / totals[n]
-        elif smooth:
-            halvings += 1
-            precisions[n] = 100 / (2 ** halvings * totals[n])
-    used = precisions[:orders]
-    mean = 0.0 if min(used) == 0 else math.exp(sum(map(math.log, used)) / orders)
-    return {"bleu": penalty * mean, "brevity_penalty": penalty, "precisions": precisions}
+    if sum(matches) == 0 or min(totals) == 0:
+        return 0.0
+    penalty = min(1.0, math.exp(1 - reference_length / length))
+    precisions, halvings = [], 0
+    for found, n in zip(matches, totals):
+        halvings += found == 0
+        precisions.append(100 * found / n if found > 0 else 100 / (2 ** halvings * n))
+    return penalty * math.exp(sum(map(math.log, precisions)) / 4)
 
 
 # ---- chrF ----------------------------------------------------------------------------------------
 
 
-def chrf_words(line):
-    """Words with one ASCII punctuation mark taken off: the last character, or else the first."""
-    words = []
-    for word in line.split():
-        if len(word) > 1 and word[-1] in string.punctuation:
-            words += [word[:-1], word[-1]]
-        elif len(word) > 1 and word[0] in string.punctuation:
-            words += [word[0], word[1:]]
-        else:
-            words.append(word)
-    return words
-
-
-def chrf_counts(hypothesis, reference, word_order):
-    """For each order [n-grams, n-grams of the reference, matches]"""
+def chrf_statistics(hypothesis, reference):
+    """For each order of 1 to 6 characters [n-grams, n-grams of the reference, matches]"""
     counts = []
-    for split, orders in ((lambda line: "".join(line.split()), 6), (chrf_words, word_order)):
-        for n in range(1, orders + 1):
-            h, r = ngrams(split(hypothesis), n), ngrams(split(reference), n)
-            counts.append([sum(h.values()) if r else 0, sum(r.values()), sum((h & r).values())])
+    for n in range(1, 7):
+        h, r = (ngrams("".join(line.split()), n) for line in (hypothesis, reference))
+        counts.append([sum(h.values()) if r else 0, sum(r.values()), sum((h & r).values())])
     return counts
 
 
-def chrf(counts, beta):
+def chrf(counts, beta=2):
     shares = [(m / h, m / r) for h, r, m in counts if h and r]
     if not shares:
         return 0.0
@@ -113,14 +84,6 @@ def chrf(counts, beta):
     if precision + recall == 0:
         return 0.0
     return 100 * (1 + beta ** 2) * precision * recall / (beta ** 2 * precision + recall)
-
-
-def chrf_statistics(hypothesis, references, word_order, beta, lower):
-    """Those of the reference that scores best."""
-    if lower:
-        hypothesis, references = hypothesis.lower(), [r.lower() for r in references]
-    candidates = [chrf_counts(hypothesis, r, word_order) for r in references if r]
-    return max(candidates, key=lambda counts: chrf(counts, beta))
 
 
 # ---- Corpora -------------------------------------------------------------------------------------
@@ -186,39 +149,28 @@ CORPORA = {
     "invented": invented(60, 5),
 }
 
-SETTINGS = [
-    {"tokenization": tokenization, "smooth": smooth, "lower_case": lower}
-    for tokenization in ("13a", "none") for smooth in (True, False) for lower in (False, True)
-]
-
 
 def total(rows):
     return [sum(column) for column in zip(*rows)]
 
 
-def scores_of(pairs):
+def bleu_of(pairs):
     found = []
-    for setting in SETTINGS:
-        tokenize = tokenize_13a if setting["tokenization"] == "13a" else str.split
-        rows = [bleu_statistics(h, r, tokenize, setting["lower_case"]) for h, r in pairs]
-        found.append({**setting, **bleu(total(rows), setting["smooth"], False), "statistics": total(rows),
-                      "sentences": [bleu(row, setting["smooth"], True)["bleu"] for row in rows]})
+    for name, tokenize in (("13a", tokenize_13a), ("none", str.split)):
+        statistics = total(bleu_statistics(h, r, tokenize) for h, r in pairs)
+        found.append({"tokenization": name, "bleu": bleu(statistics), "statistics": statistics})
     return found
 
 
 def chrf_of(pairs):
-    found = []
-    for words, beta, lower in ((0, 2, False), (2, 2, False), (0, 2, True), (2, 1, False)):
-        rows = [chrf_statistics(h, r, words, beta, lower) for h, r in pairs]
-        corpus = [total(order) for order in zip(*rows)]
-        found.append({"words": words, "beta": beta, "lower_case": lower, "chrf": chrf(corpus, beta),
-                      "sentences": [chrf(row, beta) for row in rows]})
-    return found
+    """Of the reference that scores best."""
+    rows = [max((chrf_statistics(h, r) for r in references if r), key=chrf) for h, references in pairs]
+    return {"chrf": chrf([total(order) for order in zip(*rows)]), "sentences": [chrf(row) for row in rows]}
 
 
 def main():
     cases = [{"name": name, "hypotheses": [h for h, _ in pairs], "references": [r for _, r in pairs],
-              "tokens": [tokenize_13a(h.rstrip()) for h, _ in pairs], "bleu": scores_of(pairs), "chrf": chrf_of(pairs)}
+              "tokens": [tokenize_13a(h.rstrip()) for h, _ in pairs], "bleu": bleu_of(pairs), **chrf_of(pairs)}
              for name, pairs in CORPORA.items()]
     path = pathlib.Path(__file__).with_name("bleu.json")
     path.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")

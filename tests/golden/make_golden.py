@@ -492,22 +492,19 @@ def make_sgd():
     for i, gradient in enumerate(gradients, 1):
         case.add_all({f"step{i}/g_{n}": g for n, g in gradient.items()})
 
-    for prefix, momentum, nesterov, decay in (("plain/", 0.0, False, 0.0),
-                                              ("decay/", 0.0, False, 0.25),
-                                              ("momentum/", 0.9, False, 0.0),
-                                              ("momentum_decay/", 0.9, False, 0.25),
-                                              ("nesterov/", 0.9, True, 0.0),
-                                              ("nesterov_decay/", 0.9, True, 0.25)):
+    for prefix, momentum, decay in (("plain/", 0.0, 0.0),
+                                    ("decay/", 0.0, 0.25),
+                                    ("momentum/", 0.9, 0.0),
+                                    ("momentum_decay/", 0.9, 0.25)):
         case.add_all({"momentum": momentum, "weight_decay": decay}, prefix)
         parameters = {n: v.clone().requires_grad_() for n, v in start.items()}
         sgd = torch.optim.SGD(parameters.values(), lr=lr, momentum=momentum,
-                              nesterov=nesterov, weight_decay=decay)
+                              weight_decay=decay)
         v = {n: torch.zeros_like(v) for n, v in start.items()}
 
         def update(n, i, w, g):
-            d = g + decay * w
-            v[n] = momentum * v[n] + d
-            return w - lr * (d + momentum * v[n] if nesterov else v[n])
+            v[n] = momentum * v[n] + g + decay * w
+            return w - lr * v[n]
 
         three_steps(case, prefix, sgd, parameters, gradients, update)
     case.write()

@@ -226,7 +226,7 @@ int run(int argc, char** argv) {
   const string command = typed.size() == 2 ? typed[0] : "", weights = o.weights;
   const bool trains = command == "train";
   if (!trains && command != "evaluate" && command != "predict") throw Error(usage);
-  const Table table = read_table(typed[1]);
+  Table table = read_table(typed[1]);
   const string columns = fmt::format("{}", fmt::join(table.columns, ", "));
   const Safetensors file = trains ? Safetensors() : load_safetensors(weights);
   if (!trains) models::set_from(options_of(o), file.metadata);
@@ -332,11 +332,10 @@ int run(int argc, char** argv) {
     const Tensor y =
         network(cut(full({1}, rows, DType::f64), -L, L), nullptr).value().reshape({H, C});
     const Tensor unscaled = y.to(DType::f64) * deviation + centre;
-    vector<string> names = table.columns;
-    for (string& name : names)
+    for (string& name : table.columns)
       for (std::size_t i = name.size(); i-- > 0;)
         if (name[i] == '"') name.insert(i, 1, '"');
-    fmt::print("\"{}\"\n", printable(fmt::format("{}", fmt::join(names, "\",\""))));
+    fmt::print("\"{}\"\n", printable(fmt::format("{}", fmt::join(table.columns, "\",\""))));
     for (Index row = 0; row < H; ++row)
       fmt::print("{}{},{:.9g}\n", to_string(table.time(rows + row)), table.zone,
                  fmt::join(unscaled[row].to_vector<double>(), ","));

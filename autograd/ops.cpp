@@ -40,14 +40,17 @@ Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Te
   });
 }
 
-/// y is a where first(a, b) or a is NaN, else b. A gradient, infinite or not, goes to the one that
-/// was chosen; the other one gets 0.
+/// dy where the mask is 1, or with `ones` false where it is 0; 0 elsewhere, also where dy is infinite.
+Tensor selected(const char* operation, const Tensor& dy, const Tensor& mask, bool ones) {
+  return zip(operation, dy, mask, [=](auto d, auto m) { return (m != 0) == ones ? d : 0; });
+}
+
+/// y is a where first(a, b) or a is NaN, else b. A gradient goes to the one that was selected.
 template <class First>
 Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, First first) {
   const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
-    const Tensor chosen =
-        zip(operation, a, b, [&](auto u, auto v) { return (first(u, v) || u != u) == of_a; });
-    return sum_to(where(Mask::unchecked(chosen), dy, 0.0), of_a ? a.shape() : b.shape());
+    const Tensor mask = zip(operation, a, b, [&](auto u, auto v) { return first(u, v) || u != u; });
+    return sum_to(selected(operation, dy, mask, of_a), of_a ? a.shape() : b.shape());
   };
   return record(operation, y)
       .wrt(a, [share](const Tensor& dy) { return share(dy, true); })
@@ -190,10 +193,10 @@ Var where(const Mask& mask, const Var& a, const Var& b) {
   Recording result = record("where", where(mask, a.value(), b.value()));
   const Tensor chosen = mask.to(a.dtype());
   result.wrt(a, [chosen, shape = a.shape()](const Tensor& dy) {
-    return sum_to(zip("where", dy, chosen, [](auto d, auto m) { return m != 0 ? d : 0; }), shape);
+    return sum_to(selected("where", dy, chosen, true), shape);
   });
   result.wrt(b, [chosen, shape = b.shape()](const Tensor& dy) {
-    return sum_to(zip("where", dy, chosen, [](auto d, auto m) { return m != 0 ? 0 : d; }), shape);
+    return sum_to(selected("where", dy, chosen, false), shape);
   });
   return result;
 }

@@ -36,34 +36,50 @@ constexpr Index shown_whole = 1000, shown_of_edges = 3;  // elements; of a long 
 
 /// Elements in rows of brackets. Of a tensor with more than `shown_whole` elements, long axes show
 /// their ends.
-struct Picture {
-  const std::vector<std::string>& elements;
-  const Shape& shape;
-  std::size_t width;
+class Picture {
+ public:
+  Picture(const Tensor& x, int digits)
+      : shape_(x.shape()), elements_(x.reshape({-1})), digits_(digits) {}
 
+  std::string draw() {
+    rows(0, 0);  // finds the widest element
+    return rows(0, 0);
+  }
+
+ private:
   /// Calls f(i), and f(-1) for what is left out.
   template <class F>
-  void for_places(Index n, F f) const {
-    const bool whole = shape.size() <= shown_whole || n <= 2 * shown_of_edges + 1;
+  void for_shown(Index n, F f) const {
+    const bool whole = shape_.size() <= shown_whole || n <= 2 * shown_of_edges + 1;
+    const Index left_out = whole ? 0 : n - 2 * shown_of_edges;
     for (Index i = 0; i < n; ++i) {
-      if (whole || i < shown_of_edges || i >= n - shown_of_edges) f(i);
-      if (!whole && i == shown_of_edges) f(Index{-1});
+      f(left_out > 0 && i == shown_of_edges ? -1 : i);
+      if (left_out > 0 && i == shown_of_edges) i += left_out - 1;
     }
   }
 
-  std::string draw(int axis, Index at) const {
-    if (axis == shape.rank()) return fmt::format("{:>{}}", elements[at], width);
-    const bool rows = axis < shape.rank() - 1;
-    const auto axes_below = static_cast<std::size_t>(rows ? shape.rank() - 1 - axis : 0);
+  std::string rows(int axis, Index at) {
+    if (axis == shape_.rank()) {
+      const std::string element = fmt::format("{:.{}g}", elements_[at].item(), digits_);
+      width_ = std::max(width_, element.size());
+      return fmt::format("{:>{}}", element, width_);
+    }
+    const bool is_last = axis == shape_.rank() - 1;
+    const auto axes_below = static_cast<std::size_t>(shape_.rank() - 1 - axis);
     const std::string between =
-        rows ? fmt::format(",{:\n>{}}{:>{}}", "", axes_below, "", axis + 1) : ", ";
+        is_last ? ", " : fmt::format(",{:\n>{}}{:>{}}", "", axes_below, "", axis + 1);
     std::string text;
-    for_places(shape[axis], [&](Index i) {
+    for_shown(shape_[axis], [&](Index i) {
       if (!text.empty()) text += between;
-      text += i < 0 ? "..." : draw(axis + 1, at * shape[axis] + i);
+      text += i < 0 ? "..." : rows(axis + 1, at * shape_[axis] + i);
     });
     return "[" + text + "]";
   }
+
+  Shape shape_;
+  Tensor elements_;
+  int digits_;
+  std::size_t width_ = 0;
 };
 
 std::string describe(const Tensor& x) {
@@ -286,13 +302,7 @@ void copy(const Tensor& from, Tensor& to) {
 
 std::string to_string(const Tensor& x, int digits) {
   if (!x.defined()) return "undefined tensor";
-  std::vector<std::string> elements;
-  for (const double v : x.to_vector<double>())
-    elements.push_back(fmt::format("{:.{}g}", v, digits));
-  std::size_t width = 0;
-  for (const std::string& element : elements) width = std::max(width, element.size());
-  return fmt::format("{}{}{}", describe(x), x.rank() > 1 ? '\n' : ' ',
-                     Picture{elements, x.shape(), width}.draw(0, 0));
+  return fmt::format("{}{}{}", describe(x), x.rank() > 1 ? '\n' : ' ', Picture(x, digits).draw());
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) {

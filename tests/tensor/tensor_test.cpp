@@ -1,4 +1,5 @@
 #include <cmath>
+#include <algorithm>
 #include <iomanip>
 #include <limits>
 #include <sstream>
@@ -316,6 +317,9 @@ TEST_CASE("Tensor: it prints rows on lines, aligned, and of a large one the corn
   CHECK(to_string(zeros({2, 0})) == "f32 (2, 0)\n[[],\n []]");
   CHECK(to_string(reals({2}, {nan, 1.0 / 3}), 3) == "f64 (2) [  nan, 0.333]");
   CHECK(to_string(arange(2000)) == "i32 (2000) [   0,    1,    2, ..., 1997, 1998, 1999]");
+  const std::string corners = to_string(zeros({9, 2000}));
+  CHECK(corners.starts_with("f32 (9, 2000)\n[[0, 0, 0, ..., 0, 0, 0],\n [0"));
+  CHECK(std::ranges::count(corners, '\n') == 7);  // three rows, a line of dots, three rows
   std::ostringstream out;
   out << std::setprecision(2) << reals({1}, {0.125}) << " " << Shape{2, 3};
   CHECK(out.str() == "f64 (1) [0.12] (2, 3)");

@@ -91,8 +91,6 @@ Var unwindow(const Var& x, const Tensor& positions, Index steps) {
   });
 }
 
-Var unit_vectors(const Var& x) {
-  return x / maximum(norm(x, -1, KeepAxes::yes), scalar(1e-12, x.dtype()));
-}
+Var unit_vectors(const Var& x) { return x / maximum(norm(x, -1, KeepAxes::yes), 1e-12); }
 
 }  // namespace attune

@@ -155,10 +155,10 @@ inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
   const Tensor used = broadcast_to(mask.defined() ? Tensor(mask) : scalar(1, x.dtype()), x.shape());
   const Tensor x_j = x.value().reshape(x.shape().inserted(axis + 1, 1));
   const Tensor x_i = x.value().reshape(x.shape().inserted(axis, 1));
-  const Tensor above = maximum(x_j - x_i, scalar(0, x.dtype()));
+  const Tensor above = maximum(x_j - x_i, 0);
   const Tensor total = sum(above * used.reshape(x_j.shape()), {axis});
-  const Tensor support = used * map(total, [](auto t) { return static_cast<decltype(t)>(t < 1); });
-  const Tensor count = maximum(sum(support, {axis}, KeepAxes::yes), scalar(1, x.dtype()));
+  const Tensor support = used * (total < 1);
+  const Tensor count = maximum(sum(support, {axis}, KeepAxes::yes), 1);
   const Var threshold = (sum(support * x, {axis}, KeepAxes::yes) - 1.0) / count;
   return support * (x - threshold);
 }
@@ -170,8 +170,7 @@ inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
 /// where v counts no column of options.unsmoothed.
 inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                          const CrossEntropyOptions& options = {}) {
-  const Tensor columns = targets.reshape(targets.shape().inserted(-1, 1));
-  const Tensor onehot = equal(columns, arange(logits.dim(-1))).to(logits.dtype());
+  const Tensor onehot = one_hot(targets, logits.dim(-1), logits.dtype());
   Tensor shares = ones({logits.dim(-1)}, logits.dtype());
   for (const std::int32_t column : options.unsmoothed) {
     Tensor share = shares[column];

@@ -156,8 +156,8 @@ Tensor log_mel(const Tensor& waveform, Index rate) {
   const Tensor middle = map(arange(bins, DType::f32).reshape({-1, 1}), [&](auto bin) {
     return static_cast<float>((mel(1.0 * bin * rate / width) - low) / step - 1);  // in bands
   });
-  const Tensor triangles = maximum(1 - abs(middle - arange(bands, DType::f32)), scalar(0));
-  return (log(maximum(matmul(power, triangles), scalar(1e-10))) + 5) / 4;
+  const Tensor triangles = maximum(1 - abs(middle - arange(bands, DType::f32)), 0);
+  return (log(maximum(matmul(power, triangles), 1e-10)) + 5) / 4;
 }
 
 struct Utterance {

@@ -20,7 +20,7 @@ Var windows(const Sequence& sequence, const UnfoldOptions& options) {
   const auto& [x, mask] = sequence;
   if (!mask.defined()) return unfold(x, options);
   const Mask steps = Mask::unchecked(mask.reshape({mask.dim(0), mask.dim(1), 1}));
-  return unfold(where(steps, x, scalar(0, x.dtype())), options);
+  return unfold(where(steps, x, 0.0), options);
 }
 
 void check_sequence(const char* operation, const Sequence& sequence) {

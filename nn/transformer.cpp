@@ -96,8 +96,8 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) con
     return {output_(step.y), step.weights};
   }
   const Mask seen = Mask::unchecked(greater_equal(kept.rows, 0).to(q.dtype()));
-  const Tensor numbers = kept.rows.to(DType::f64);  // which holds each of them
-  const Tensor rows = maximum(numbers, scalar(0, DType::f64)).to(DType::i32);  // not seen: any
+  const Tensor numbers = kept.rows.to(DType::f64);         // which holds each of them
+  const Tensor rows = maximum(numbers, 0).to(DType::i32);  // not seen: any
   std::vector<Var> columns;
   for (std::size_t s = 0; s < kept.places.size(); ++s)
     columns.push_back(gather(kept.places[s], rows[static_cast<Index>(s)]));

@@ -8,6 +8,7 @@
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/index.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/tensor.hpp>
 #include <attune/tensor/threads.hpp>
@@ -232,30 +233,36 @@ Tensor arange(Index n, DType dtype) {
   return result;
 }
 
+namespace {
+
+/// f(0), ... f(n - 1), computed in f64.
+template <class F>
+Tensor sequence(const char* operation, Index n, DType dtype, F f) {
+  Tensor result = Tensor::uninitialized({n}, DType::f64, operation);
+  double* to = result.mutable_data<double>();
+  for (Index i = 0; i < n; ++i) to[i] = f(i);
+  return dtype == DType::i32 ? to_i32(operation, result) : result.to(dtype);
+}
+
+}  // namespace
+
 Tensor arange(double begin, double end, double step, DType dtype) {
   const double n = std::ceil((end - begin) / step);
   if (!(step != 0 && n < 0x1p53))
     fail("arange", "{:g} to {:g} by {:g} do not end", begin, end, step);
-  Tensor result =
-      Tensor::uninitialized({std::max<Index>(0, static_cast<Index>(n))}, DType::f64, "arange");
-  double* to = result.mutable_data<double>();
-  for (Index i = 0; i < result.size(); ++i) to[i] = begin + static_cast<double>(i) * step;
-  return dtype == DType::i32 ? to_i32("arange", result) : result.to(dtype);
+  return sequence("arange", std::max<Index>(0, static_cast<Index>(n)), dtype,
+                  [&](Index i) { return begin + static_cast<double>(i) * step; });
 }
 
 Tensor linspace(double begin, double end, Index n, DType dtype) {
   if (n < 1) fail("linspace", "n = {} must be at least 1", n);
-  Tensor result = full({n}, end, DType::f64);
-  double* to = result.mutable_data<double>();
-  for (Index i = 0; i + 1 < n; ++i)
-    to[i] = begin + static_cast<double>(i) * ((end - begin) / static_cast<double>(n - 1));
-  return dtype == DType::i32 ? to_i32("linspace", result) : result.to(dtype);
+  const double step = (end - begin) / static_cast<double>(n - 1);
+  return sequence("linspace", n, dtype, [&](Index i) {
+    return i == n - 1 ? end : begin + static_cast<double>(i) * step;
+  });
 }
 
-Tensor eye(Index n, DType dtype) {
-  const Tensor places = arange(n);
-  return equal(places.reshape({n, 1}), places).to(dtype);
-}
+Tensor eye(Index n, DType dtype) { return one_hot(arange(n), n, dtype); }
 
 Mask::Mask(Tensor values) : Tensor(std::move(values)) {
   if (!defined()) return;

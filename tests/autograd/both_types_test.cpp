@@ -54,6 +54,15 @@ TEST_CASE("Functions: rounding, signs and what is not finite") {
   CHECK(identical(clamp(x, -1, 2), reals({6}, {-1, -0.0, 0.5, 2, 2, nan})));
 }
 
+TEST_CASE("Functions: the gradient of a step is 0 at infinities and NaN too") {
+  const Tensor x = reals({3}, {-infinity, nan, infinity});
+  using Step = Var (*)(const Var&);
+  for (const auto f : {Step(sign), Step(floor), Step(ceil), Step(round)}) {
+    const Var v = variable(x);
+    CHECK(identical(backward(f(v), ones({3}, DType::f64))[v], zeros({3}, DType::f64)));
+  }
+}
+
 TEST_CASE("i32: arithmetic, comparisons, reductions and where are exact") {
   const Tensor a = ints({2, 2}, {5, -3, 2147483647, 0}), b = ints({2}, {2, 4});
   CHECK(identical(a + ints({}, {-1}), ints({2, 2}, {4, -4, 2147483646, -1})));

@@ -122,10 +122,11 @@ Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
     fail("cross_entropy", "targets {} and logits {} differ", q.shape(), logits.shape());
   if (options.smoothing != 0) fail("cross_entropy", "distributions are not smoothed");
   const Var losses = -sum(q * log_softmax(logits), -1);
-  if (!mask.defined()) return reduced(losses, options.reduction);
-  const Tensor used = mask.to(logits.dtype());
-  const Var total = sum(where(used, losses, 0.0));
-  return options.reduction == Reduction::sum ? total : total / sum(used).item();
+  check_places("cross_entropy", "logits", logits, losses.value(), mask);
+  const Tensor words = flat_mask("cross_entropy", mask, logits);
+  const double scale = scale_of("cross_entropy", options.reduction, words, losses.size());
+  if (!words.defined()) return sum(losses) * scale;
+  return sum(where(words != 0, reshape(losses, {-1}), 0.0) * words) * scale;
 }
 
 }  // namespace

@@ -191,9 +191,24 @@ TEST_CASE("einsum: what it cannot read, and extents that differ, are errors with
   CHECK_ERROR("einsum: 'ii->i': axes 0 and 1 of (2, 3) differ", einsum("ii->i", a));
 }
 
+TEST_CASE("cross_entropy: of distributions weighs positions as that of numbers does") {
+  const Tensor logits = randn({3, 4}, DType::f64, 5), targets = ints({3}, {2, 0, 3}),
+               weights = reals({3}, {1, 0.25, 0});
+  const Tensor q = one_hot(targets, 4, DType::f64);
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
+    const CrossEntropyOptions options{.reduction = reduction};
+    CHECK(difference(cross_entropy(logits, q, weights, options).value(),
+                     cross_entropy(logits, targets, weights, options).value()) <= 1e-14);
+  }
+}
+
 TEST_CASE("cross_entropy: distributions as targets have the logits' shape") {
   CHECK_ERROR("cross_entropy: targets (2) and logits (2, 3) differ",
               cross_entropy(zeros({2, 3}), zeros({2})));
+  CHECK_ERROR("cross_entropy: shapes do not fit: logits (2, 3), targets (2), mask (1)",
+              cross_entropy(zeros({2, 3}), zeros({2, 3}), ones({1})));
+  CHECK_ERROR("cross_entropy: there is no position with mask 1",
+              cross_entropy(zeros({2, 3}), zeros({2, 3}), zeros({2})));
   CHECK_ERROR("cross_entropy: distributions are not smoothed",
               cross_entropy(zeros({2, 3}), zeros({2, 3}), {}, {.smoothing = 0.1}));
 }

@@ -225,7 +225,7 @@ class Decoding {
     for (Index row = begin; row < end; ++row) {
       const double before = running_[row].log_probability;
       const std::span<const T> own(log_p.data<T>() + row * log_p.dim(1), v);
-      if (std::ranges::any_of(own, [](T x) { return std::isnan(x); }))
+      if (std::ranges::count_if(own, [](T x) { return x != x; }) > 0)  // vectorises
         fail(operation_, "the model's scores are not numbers");
       if (sampling_ || running_[row].length == most_words_[sentence]) {
         const T* const likeliest = std::ranges::max_element(own).base();

@@ -262,8 +262,9 @@ int predict(const UseOptions& o) {
   UnknownTokens unknown;
   Index number = 0;
   for (auto lines = input.next(at_once); !lines.empty(); lines = input.next(at_once)) {
-    for (const std::string& line : lines)
-      unknown.add(first.source(), first.source().tokenizer.encode(line));
+    if (first.of_sentences())
+      for (const std::string& line : lines)
+        unknown.add(first.source(), first.source().tokenizer.encode(line));
     const Index n = std::ssize(lines);
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const auto own = std::span(lines).subspan(static_cast<std::size_t>(begin),

@@ -206,19 +206,17 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose t
 
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
   require_same_dtype("batched_matmul", a, b);
-  const auto leading = [](const Tensor& x) {
-    return Shape(std::span(x.shape().begin(), static_cast<std::size_t>(std::max(0, x.rank() - 2))));
-  };
-  if (a.rank() >= 2 && b.rank() >= 2 && leading(a) != leading(b)) {
-    const Shape all = broadcast("batched_matmul", leading(a), leading(b));
+  const bool same = a.rank() >= 2 && a.rank() == b.rank() &&
+                    std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin());
+  if (!same && a.rank() >= 2 && b.rank() >= 2) {
+    const auto leading = [](const Shape& x) { return Shape(std::span(x.begin(), x.end() - 2)); };
+    const Shape all = broadcast("batched_matmul", leading(a.shape()), leading(b.shape()));
     const auto repeated = [&](const Tensor& x) {
       return broadcast_to(x, all.inserted(-1, x.dim(-2)).inserted(-1, x.dim(-1)));
     };
     return batched_matmul(repeated(a), repeated(b), transpose);
   }
-  const bool fits = a.rank() >= 2 && a.rank() == b.rank() &&
-                    std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin()) &&
-                    a.dim(transpose.a ? -2 : -1) == b.dim(transpose.b ? -1 : -2);
+  const bool fits = same && a.dim(transpose.a ? -2 : -1) == b.dim(transpose.b ? -1 : -2);
   if (!fits) fail_product("batched_matmul", a, b, transpose);
   const Index rows = a.dim(-2), cols = a.dim(-1), m = a.dim(transpose.a ? -1 : -2);
   const Index b_rows = b.dim(-2), b_cols = b.dim(-1), n = b.dim(transpose.b ? -2 : -1);

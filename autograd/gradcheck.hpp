@@ -39,9 +39,8 @@ std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
 /// for every element of every variable. Analytic a and numeric n agree when
 /// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable), plus what rounding
 /// makes of the difference: some 1e-15 / h, times |w ⊙ f| and |x ⊙ gradient| of all variables.
-/// Elements must be f64 and points at least 2h off kinks; a mismatch
-/// near a probable one says so. Variables are changed in place and put
-/// back.
+/// Elements must be f64 and points at least 2h off kinks; the message of a mismatch names a probable
+/// kink. Variables are changed in place and put back.
 GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
                           const GradcheckOptions& options = {});
 

@@ -24,9 +24,9 @@ Tensor sum(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no)
 Tensor mean(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 /// The product of the elements; 1 of nothing.
 Tensor prod(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// The largest element; NaN counts as larger than any number. Throws where there is none.
+/// The largest element; NaN counts as larger than any number. Throws if x has no elements.
 Tensor max(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// The smallest element; NaN counts as smaller than any number. Throws where there is none.
+/// The smallest element; NaN counts as smaller than any number. Throws if x has no elements.
 Tensor min(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 /// 1 if any, or each, element is not 0; else 0. Of x's dtype.
 Tensor any(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);

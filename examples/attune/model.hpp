@@ -51,7 +51,7 @@ struct Model : models::LoadedModel<> {
   /// Whether BLEU measures it: it was chosen by that, or by the loss of sentences.
   bool of_sentences() const;
 
-  /// An entry of the checkpoint that it was loaded from; empty where there is none.
+  /// An entry of the checkpoint that the model was loaded from; empty if it is missing.
   std::string entry(const std::string& name) const;
 
   Index longest = 0;  // tokens of the longest target in training; 0: unknown

@@ -9,20 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <attune/tensor/random.hpp>
 #include <attune/tensor/tensor.hpp>
 
 #include "support/errors.hpp"
-
-namespace attune {
-
-/// Standard normal numbers that are the same at every call.
-inline Tensor randn(const Shape& shape, DType dtype = DType::f32, std::uint64_t seed = 1) {
-  Random random(seed);
-  return normal(shape, random, dtype);
-}
-
-}  // namespace attune
+#include "support/randn.hpp"
 
 namespace attune::naive {
 

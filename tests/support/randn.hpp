@@ -1,4 +1,4 @@
-// Inputs of the benchmarks.
+// Inputs of tests and benchmarks.
 #pragma once
 
 #include <attune/tensor/random.hpp>

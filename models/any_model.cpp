@@ -164,12 +164,12 @@ class Ensemble {
     return all;
   }
 
-  AllSteps<Words, Output> unroll(const Encoded& encoded, const Tensor& previous,
+  AllSteps<Words, Output> unroll(const Encoded& encoded, const Tensor& previous, const Mask& mask,
                                  bool weights) const {
     AllSteps<Words, Output> all{.words = {}, .outputs = {{}}, .weights = {}};
     std::vector<std::vector<Var>> of_step(weights ? previous.dim(0) : 0);
     for (std::size_t n = 0; n < models_.size(); ++n) {
-      AnyModel::Steps own = models_[n].unroll(encoded.of[n], previous, weights);
+      AnyModel::Steps own = models_[n].unroll(encoded.of[n], previous, mask, weights);
       all.words.of.push_back(std::move(own.words));
       all.outputs.front().push_back(std::move(own.outputs.front()));
       for (std::size_t t = 0; t < own.weights.size(); ++t) of_step[t].push_back(own.weights[t]);

@@ -103,7 +103,9 @@ class AnyModel {
   std::function<State(const Encoded& encoded)> start;
   std::function<Words(const Tensor& previous)> read;
   std::function<Step(const Words& words, const State& state)> step;
-  std::function<Steps(const Encoded& encoded, const Tensor& previous, bool weights)> unroll;
+  std::function<Steps(const Encoded& encoded, const Tensor& previous, const Mask& mask,
+                      bool weights)>
+      unroll;
   std::function<AffineLogits(const Words& words, const std::vector<Output>& outputs)> logits;
   std::function<State(const State& state, const Tensor& rows)> select;
 
@@ -147,8 +149,8 @@ AnyModel::AnyModel(M made) {
     return Step{std::make_any<OwnOutputs>(std::move(outputs)), own.weights,
                 std::make_any<OwnState>(std::move(own.state))};
   };
-  unroll = [model](const Encoded& encoded, const Tensor& previous, bool weights) {
-    auto own = models::unroll(*model, as<OwnEncoded>(encoded.value), previous, weights);
+  unroll = [model](const Encoded& encoded, const Tensor& previous, const Mask& mask, bool weights) {
+    auto own = models::unroll(*model, as<OwnEncoded>(encoded.value), previous, mask, weights);
     return Steps{{std::make_any<OwnWords>(std::move(own.words))},
                  {std::make_any<OwnOutputs>(std::move(own.outputs))},
                  std::move(own.weights)};

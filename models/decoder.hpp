@@ -66,7 +66,7 @@ struct Inference {
 ///     select(state, rows)              columns of the batch by number (i32), with repetition, by
 ///                                      nn::select of each part
 /// and, where all steps can be computed at once, which teacher forcing then does,
-///     unroll(encoded, previous, weights)   an AllSteps, with the weights if asked for
+///     unroll(encoded, previous, mask, weights)   an AllSteps, with the weights if asked for
 /// An output is the part of a step that the logits need. Weights are (S, B), the mean of several
 /// heads, or undefined without attention.
 template <class M>

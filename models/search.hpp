@@ -184,7 +184,7 @@ template <Decoder M, Source Encoded>
 std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target,
                                      const ForcedOptions& options = {}) {
   const detail::Inference inference;
-  const Unrolled<M> all = unroll(model, encoded, target.previous, options.weights);
+  const Unrolled<M> all = unroll(model, encoded, target.previous, target.mask, options.weights);
   return detail::forced_hypotheses(AffineLogits{model.logits(all.words, all.outputs)},
                                    all.weights.empty() ? Tensor() : stack(all.weights).value(),
                                    encoded.mask, target, options);

@@ -4,7 +4,9 @@
 
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/models/transformer.hpp>
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
 
 namespace attune::models {
 namespace {
@@ -22,6 +24,13 @@ std::vector<nn::TransformerLayer> make_layers(const nn::Scope& scope, Index coun
 std::optional<nn::LayerNorm> last_norm(const nn::Scope& scope, const TransformerOptions& o) {
   if (o.layer.norm == nn::Norm::after) return {};
   return nn::LayerNorm(scope / "norm", o.layer.size);
+}
+
+/// Of the words up to the last one that the mask has in each sentence; of all without a mask. Words
+/// that a loss leaves out may still be read by later ones.
+nn::Layout words_of(const Mask& mask) {
+  if (!mask.defined()) return {};
+  return nn::Layout::packed(Mask::unchecked(cumsum(mask, 0, Direction::backward) > 0));
 }
 
 /// Vectors of length 1 in expectation: √D times them are as large as positions, and they are right
@@ -77,9 +86,10 @@ TransformerEncoder::TransformerEncoder(const nn::Scope& scope, const Transformer
       norm_(last_norm(scope / "encoder", o)) {}
 
 Encoded TransformerEncoder::encode(const Tensor& source, const Mask& mask) const {
-  Var x = source_.placed(source_.vectors(source), 0);
-  for (const nn::TransformerLayer& layer : layers_) x = layer(x, mask).y;
-  if (norm_) x = (*norm_)(x);
+  const nn::Layout layout = nn::Layout::packed(mask);
+  Var x = layout.pack(source_.placed(source_.vectors(source), 0));
+  for (const nn::TransformerLayer& layer : layers_) x = layer(x, layout).y;
+  x = layout.unpack(norm_ ? (*norm_)(x) : x);
   return {x, {{.h = weighted_sum(mask / sum(mask, {0}), x)}}, mask};
 }
 
@@ -104,13 +114,11 @@ TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o,
              output.add("b", {o.target_vocabulary}, nn::init::zeros()), tied};
 }
 
-nn::TransformerLayer::Memory TransformerDecoder::remember(std::size_t i,
-                                                          const Encoded& source) const {
+Var TransformerDecoder::annotations(const Encoded& source, const nn::Layout& layout) const {
   if (!attends_) return {};
-  if (!source.h.defined()) {
+  if (!source.h.defined())
     fail("Transformer", "the source has no annotations: Encoded::h is undefined");
-  }
-  return layers_[i].remember(source.h, source.mask);
+  return layout.pack(source.h);
 }
 
 TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
@@ -120,8 +128,9 @@ TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const
     const Index column = std::ssize(seen) % source.mask.dim(1);
     seen.push_back(used != 0 ? static_cast<std::int32_t>(column) : -1);
   }
+  const Var h = annotations(source, {});
   for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
-    const Var keys_values = remember(i, source).keys_values;
+    const Var keys_values = layers_[i].remember(h, {}).keys_values;
     for (Index s = 0; s < source.mask.dim(0); ++s) {
       state.memory[i].places.push_back(keys_values[s]);
     }
@@ -144,17 +153,20 @@ TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& 
 }
 
 AllSteps<Var, Var> TransformerDecoder::unroll(const Encoded& source, const Tensor& previous,
-                                              bool weights) const {
+                                              const Mask& mask, bool weights) const {
   AllSteps<Var, Var> all{.words = read(previous), .outputs = {}, .weights = {}};
-  Var x = target_.placed(all.words, 0);
+  const nn::Layout words = words_of(mask), annotated = nn::Layout::packed(source.mask);
+  const Var h = annotations(source, annotated);
+  Var x = words.pack(target_.placed(all.words, 0));
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool asked = weights && attends_ && i == aligned_;
-    auto layer =
-        layers_[i](x, {}, remember(i, source), asked ? nn::Weights::mean : nn::Weights::no);
+    const auto memory =
+        attends_ ? layers_[i].remember(h, annotated) : nn::TransformerLayer::Memory{};
+    auto layer = layers_[i](x, words, memory, asked ? nn::Weights::mean : nn::Weights::no);
     x = std::move(layer.y);
     for (Index t = 0; asked && t < previous.dim(0); ++t) all.weights.push_back(layer.weights[t]);
   }
-  all.outputs.push_back(norm_ ? (*norm_)(x) : x);
+  all.outputs.push_back(words.unpack(norm_ ? (*norm_)(x) : x));
   return all;
 }
 

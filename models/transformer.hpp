@@ -94,7 +94,8 @@ class TransformerDecoder {
   Var read(const Tensor& previous) const { return target_.vectors(previous); }
   Step step(const Var& word, const State& before) const;
   /// All steps at once.
-  AllSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, bool weights) const;
+  AllSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, const Mask& mask,
+                            bool weights) const;
   AffineLogits logits(const Var& words, const std::vector<Var>& outputs) const;
   State select(const State& state, const Tensor& rows) const;
 
@@ -102,8 +103,8 @@ class TransformerDecoder {
   const TransformerOptions& options() const { return options_; }
 
  private:
-  /// What layer i reads of a source.
-  nn::TransformerLayer::Memory remember(std::size_t i, const Encoded& source) const;
+  /// Packed by the layout; undefined in a decoder that attends to nothing.
+  Var annotations(const Encoded& source, const nn::Layout& layout) const;
 
   TransformerOptions options_;
   TransformerWords target_;

@@ -18,14 +18,16 @@ using Unrolled = AllSteps<decltype(std::declval<const M&>().read(Tensor())), typ
 
 /// All steps of a decoder under given words (teacher forcing), previous (T, B) i32:
 /// `<s>` y_1 .. y_{T-1}. `read` and `logits` process all steps at once. `weights` says whether those
+/// are needed. Outputs after the last step that the mask (T, B) has may be anything; without one, all
 /// are needed.
 template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous,
-                   bool weights = true) {
-  ShapeCheck("unroll")("the source's mask", encoded.mask.shape(), "S B")("previous",
-                                                                         previous.shape(), "T B");
-  if constexpr (requires { model.unroll(encoded, previous, weights); }) {
-    return model.unroll(encoded, previous, weights);
+                   const Mask& mask = {}, bool weights = true) {
+  ShapeCheck check("unroll");
+  check("the source's mask", encoded.mask.shape(), "S B")("previous", previous.shape(), "T B");
+  if (mask.defined()) check("mask", mask.shape(), "T B");
+  if constexpr (requires { model.unroll(encoded, previous, mask, weights); }) {
+    return model.unroll(encoded, previous, mask, weights);
   } else {
     auto state = model.start(encoded);
     Unrolled<M> unrolled{.words = model.read(previous), .outputs = {}, .weights = {}};
@@ -111,7 +113,7 @@ Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tens
 template <Decoder M, Source Encoded>
 Var loss(const M& model, const Encoded& encoded, const Target& target,
          const LossOptions& options = {}) {
-  const Unrolled<M> all = unroll(model, encoded, target.previous, options.attends());
+  const Unrolled<M> all = unroll(model, encoded, target.previous, target.mask, options.attends());
   return detail::loss({model.logits(all.words, all.outputs)}, all.weights, target.next, target.mask,
                       options);
 }
@@ -119,7 +121,8 @@ Var loss(const M& model, const Encoded& encoded, const Target& target,
 template <WordModel M>
 Var loss(const M& model, const text::Batch& batch, const LossOptions& options = {}) {
   const auto encoded = model.encode(batch.source, batch.source_mask);
-  const Unrolled<M> all = unroll(model, encoded, batch.previous, options.attends());
+  const Unrolled<M> all =
+      unroll(model, encoded, batch.previous, batch.target_mask, options.attends());
   return detail::loss({model.logits(all.words, all.outputs)}, all.weights, batch.next,
                       batch.target_mask, options);
 }

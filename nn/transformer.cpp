@@ -15,13 +15,24 @@ namespace {
 double or_else(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
 
 /// Of q (T, B, D), which was multiplied by W_q: what W_o then multiplies.
-MultiHeadResult attend(const Var& q, const Var& kv, const Mask& mask, Weights weights,
-                       const MultiHeadOptions& options) {
+MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights weights,
+                       const MultiHeadOptions& options, const Layout& queries = {}) {
+  if (weights != Weights::no && (queries.rows.defined() || keys.rows.defined())) {
+    const Mask seen = keys.rows.defined() ? Mask::unchecked(keys.rows >= 0) : keys.mask;
+    const auto [y, alpha] = attend(queries.unpack(q), keys.unpack(kv), seen, weights, options);
+    return {queries.pack(y), alpha};
+  }
   ShapeCheck check("MultiHeadAttention");
-  check("query", q.shape(), "T B D")("keys and values", kv.shape(), "S B 2D");
-  if (mask.defined()) check("mask", mask.shape(), "S B");
-  FusedAttentionOptions o{
-      .heads = options.heads, .causal = options.causal == Causal::yes, .mask = mask};
+  if (queries.rows.defined()) check("the queries' rows", queries.rows.shape(), "T B");
+  if (keys.rows.defined()) check("the keys' rows", keys.rows.shape(), "S B");
+  check("query", q.shape(), queries.rows.defined() ? "N D" : "T B D");
+  check("keys and values", kv.shape(), keys.rows.defined() ? "M 2D" : "S B 2D");
+  if (keys.mask.defined()) check("mask", keys.mask.shape(), "S B");
+  FusedAttentionOptions o{.heads = options.heads,
+                          .causal = options.causal == Causal::yes,
+                          .mask = keys.mask,
+                          .query_rows = queries.rows,
+                          .key_rows = keys.rows};
   if (Random* random = Training::random(); random && options.dropout > 0) {
     o.dropout = options.dropout;
     o.random = *random;
@@ -63,6 +74,32 @@ Tensor sinusoids(Index begin, Index end, Index size) {
 
 }  // namespace
 
+Layout Layout::packed(const Mask& mask) {
+  ShapeCheck("Layout")("mask", mask.shape(), "T B");
+  const std::vector<float> used = mask.to_vector<float>();
+  std::vector<std::int32_t> rows, positions;
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    rows.push_back(used[i] != 0 ? static_cast<std::int32_t>(positions.size()) : -1);
+    if (used[i] != 0) positions.push_back(static_cast<std::int32_t>(i));
+  }
+  Layout layout;
+  if (positions.size() == used.size()) return layout;
+  layout.rows = Tensor::of(mask.shape(), std::span<const std::int32_t>(rows));
+  layout.positions_ = Tensor::of({std::ssize(positions)}, std::span<const std::int32_t>(positions));
+  return layout;
+}
+
+Var Layout::pack(const Var& x) const {
+  if (!rows.defined()) return x;
+  return gather(reshape(x, {-1, x.dim(-1)}), positions_);
+}
+
+Var Layout::unpack(const Var& x) const {
+  if (!rows.defined()) return x;
+  const Tensor padded = zeros({rows.size(), x.dim(-1)}, x.dtype());
+  return reshape(scatter_add(padded, positions_, x), rows.shape().inserted(2, x.dim(-1)));
+}
+
 MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
                                        const MultiHeadOptions& options, Index memory)
     : options_(options),
@@ -78,10 +115,11 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
 }
 
 MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys_values,
-                                               const Mask& mask, Weights weights) const {
+                                               const Layout& keys, Weights weights,
+                                               const Layout& queries) const {
   const Var q = query_(query);
   const InLayer layer(path_);
-  const auto [read, alpha] = attend(q, keys_values, mask, weights, options_);
+  const auto [read, alpha] = attend(q, keys_values, keys, weights, options_, queries);
   return {output_(read), alpha};
 }
 
@@ -135,9 +173,9 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
   cross_norm_.emplace(scope / "cross_norm", o.size);
 }
 
-TransformerLayer::Memory TransformerLayer::remember(const Var& h, const Mask& mask) const {
+TransformerLayer::Memory TransformerLayer::remember(const Var& h, const Layout& layout) const {
   if (!cross_) fail("TransformerLayer", path_ + " attends to no memory");
-  return {cross_->remember(h), mask};
+  return {cross_->remember(h), layout};
 }
 
 /// The parts, each with its residual connection and normalisation.
@@ -152,13 +190,13 @@ Var TransformerLayer::run(Var x, Self self, Cross cross) const {
   return x;
 }
 
-TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Mask& mask,
+TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Layout& layout,
                                                       const Memory& memory, Weights w) const {
   Var weights;
   const Var y = run(
-      x, [&](const Var& n) { return self_.self(n, mask); },
+      x, [&](const Var& n) { return self_.self(n, layout); },
       [&](const Var& n) {
-        const auto attended = (*cross_)(n, memory.keys_values, memory.mask, w);
+        const auto attended = (*cross_)(n, memory.keys_values, memory.layout, w, layout);
         weights = attended.weights;
         return attended.y;
       });

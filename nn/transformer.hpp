@@ -15,6 +15,26 @@ enum class Causal { no, yes };
 /// head or their mean.
 enum class Weights { no, of_heads, mean };
 
+/// How the tokens of a batch are arranged: padded, x (T, B, D), with a mask or without, or packed,
+/// x (N, D), without padding, which then costs nothing in layers that treat each token by itself.
+struct Layout {
+  Mask mask = {};    // (T, B), undefined: all
+  Tensor rows = {};  // packed: (T, B) i32, the row of each token, and -1 on padding
+
+  Layout() = default;
+  Layout(Mask mask) : mask(std::move(mask)) {}        // NOLINT: a mask is a layout
+  Layout(const Tensor& mask) : Layout(Mask(mask)) {}  // NOLINT
+  /// Without the positions whose mask is 0; padded where none is.
+  static Layout packed(const Mask& mask);
+
+  /// (T, B, D) -> (N, D), and back with zeros on padding; x itself where the layout is padded.
+  Var pack(const Var& x) const;
+  Var unpack(const Var& x) const;
+
+ private:
+  Tensor positions_;  // (N) i32: of each row, in the (T, B) of the padded form
+};
+
 struct MultiHeadOptions {
   Index heads = 1;  // K
   Causal causal = Causal::no;
@@ -22,7 +42,7 @@ struct MultiHeadOptions {
 };
 
 struct MultiHeadResult {
-  Var y;        // (T, B, D)
+  Var y;        // as the query
   Var weights;  // (T, K, S, B), or the mean (T, S, B), exactly 0 on padding; where asked for
 };
 
@@ -50,19 +70,22 @@ class MultiHeadAttention {
   MultiHeadAttention(const Scope& scope, Index size, const MultiHeadOptions& options = {},
                      Index memory = 0);
 
-  /// [h W_k; h W_v], which a decoder computes once and keeps: (S, B, M) -> (S, B, 2D)
+  /// [h W_k; h W_v], which a decoder computes once and keeps: (..., M) -> (..., 2D)
   Var remember(const Var& memory) const { return memory_(memory); }
 
-  /// Attends to the result of `remember`; mask (S, B), undefined: all positions. With Causal::yes,
-  /// query t sees positions 0 .. t + S - T. A query that sees none gets W_o's bias.
-  MultiHeadResult operator()(const Var& query, const Var& keys_values, const Mask& mask = {},
-                             Weights weights = Weights::no) const;
+  /// Attends to the result of `remember`; `keys` is its layout, whose mask (S, B) says what is seen.
+  /// The query (T, B, D) is packed, (N, D), where `queries` is. With Causal::yes, query t sees
+  /// positions 0 .. t + S - T. A query that sees none gets W_o's bias.
+  MultiHeadResult operator()(const Var& query, const Var& keys_values, const Layout& keys = {},
+                             Weights weights = Weights::no, const Layout& queries = {}) const;
 
   /// One query of each hypothesis, (B, D) -> y (B, D), weights (K, S, B).
   MultiHeadResult step(const Var& query, const Kept& kept) const;
 
-  /// Self-attention: x (T, B, D), mask (T, B) or undefined -> (T, B, D)
-  Var self(const Var& x, const Mask& mask = {}) const { return (*this)(x, remember(x), mask).y; }
+  /// Self-attention: x (T, B, D), mask (T, B) or undefined, or packed x (N, D) -> as x
+  Var self(const Var& x, const Layout& layout = {}) const {
+    return (*this)(x, remember(x), layout, Weights::no, layout).y;
+  }
 
  private:
   MultiHeadOptions options_;
@@ -127,8 +150,8 @@ class TransformerLayer {
  public:
   /// What a decoder's layer attends to: `remember` of the encoder's annotations.
   struct Memory {
-    Var keys_values;  // (S, B, 2D)
-    Mask mask;        // (S, B)
+    Var keys_values;  // (S, B, 2D), or packed
+    Layout layout;
   };
   using Result = MultiHeadResult;  // weights of the memory
 
@@ -136,11 +159,11 @@ class TransformerLayer {
   TransformerLayer(const Scope& scope, const TransformerLayerOptions& options, Causal causal,
                    Index memory = 0);
 
-  /// h (S, B, M), mask (S, B). Throws in a layer that attends to no memory.
-  Memory remember(const Var& h, const Mask& mask) const;
+  /// h (S, B, M), or packed. Throws in a layer that attends to no memory.
+  Memory remember(const Var& h, const Layout& layout) const;
 
-  /// x (T, B, D), mask (T, B) or undefined: all
-  Result operator()(const Var& x, const Mask& mask, const Memory& memory = {},
+  /// x (T, B, D), or packed; the layout's mask says what is seen of x
+  Result operator()(const Var& x, const Layout& layout, const Memory& memory = {},
                     Weights weights = Weights::no) const;
 
   /// One decoding step, x (B, D): appends its keys and values to the cache `kept`, and attends to

@@ -19,18 +19,57 @@ constexpr Index block_queries = 64, block_keys = 256;
 /// Queries that a thread takes through forward, and multiply-adds that it does in a row.
 constexpr Index tile_queries = 512, tile_work = 512 * 1024;
 
-/// Which keys a sentence has, and how many of them a query sees. The others are left out before
-/// anything is computed, so the blocks know nothing of masks.
+/// The queries or the keys of a sentence: their positions, ascending, and their rows in memory.
+struct Tokens {
+  std::vector<Index> positions, rows;
+  Index count() const { return std::ssize(rows); }
+};
+
+/// Of x (T, B, ...) the tokens whose mask is not 0, or all.
+std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask) {
+  std::vector<float> used;
+  if (mask.defined()) used = mask.to_vector<float>();
+  std::vector<Tokens> tokens(static_cast<std::size_t>(sentences));
+  for (Index i = 0; i < steps * sentences; ++i) {
+    if (!used.empty() && used[i] == 0) continue;
+    tokens[i % sentences].positions.push_back(i / sentences);
+    tokens[i % sentences].rows.push_back(i);
+  }
+  return tokens;
+}
+
+/// Of x (N, ...) those of rows (T, B), which has each of the N rows once, and -1 on padding.
+std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n) {
+  std::vector<Tokens> tokens(static_cast<std::size_t>(rows.dim(1)));
+  std::vector<bool> found(static_cast<std::size_t>(n));
+  const std::int32_t* row = numbers_below("attention", name, rows, n, -1);
+  for (Index i = 0; i < rows.size(); ++i) {
+    if (row[i] < 0) continue;
+    if (found[row[i]]) fail("attention", "{} have row {} twice", name, row[i]);
+    found[row[i]] = true;
+    tokens[i % rows.dim(1)].positions.push_back(i / rows.dim(1));
+    tokens[i % rows.dim(1)].rows.push_back(row[i]);
+  }
+  const auto missing = std::ranges::find(found, false);
+  if (missing != found.end()) fail("attention", "{} lack row {}", name, missing - found.begin());
+  return tokens;
+}
+
+/// What is seen of a sentence. Other keys are left out before anything is computed, so the blocks
+/// know nothing of masks.
 struct Seen {
-  std::vector<Index> keys;   // their places, ascending
-  std::vector<Index> until;  // (T): query t sees the first so many
+  Tokens queries, keys;
+  std::vector<Index> until;  // query i sees the first so many keys
 };
 
 /// One call: extents, options, and what is seen of each sentence.
 struct Problem {
   Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
     ShapeCheck check("attention");
-    check("q", q.shape(), "T B D")("kv", kv.shape(), "S B 2D");
+    if (o.query_rows.defined()) check("query_rows", o.query_rows.shape(), "T B");
+    if (o.key_rows.defined()) check("key_rows", o.key_rows.shape(), "S B");
+    check("q", q.shape(), o.query_rows.defined() ? "N D" : "T B D");
+    check("kv", kv.shape(), o.key_rows.defined() ? "M 2D" : "S B 2D");
     if (o.mask.defined()) check("mask", o.mask.shape(), "S B");
     require_same_dtype("attention", q, kv);
     t = check['T'], s = check['S'], b = check['B'], d = check['D'];
@@ -39,16 +78,17 @@ struct Problem {
     if (!(o.dropout >= 0 && o.dropout < 1))
       fail("attention", "the dropout {} is not in [0, 1)", o.dropout);
     a = d / o.heads;
-    std::vector<float> mask;
-    if (o.mask.defined()) mask = o.mask.to_vector<float>();
-    for (Index sentence = 0; sentence < b; ++sentence) {
-      Seen& of = seen.emplace_back();
-      for (Index i = 0; i < s; ++i) {
-        if (mask.empty() || mask[i * b + sentence] != 0) of.keys.push_back(i);
-      }
-      for (Index i = 0, count = 0; i < t; ++i) {
-        if (!o.causal) count = std::ssize(of.keys);
-        while (count < std::ssize(of.keys) && of.keys[count] <= i + s - t) ++count;
+    std::vector<Tokens> queries = o.query_rows.defined()
+                                      ? packed_tokens("query_rows", o.query_rows, check['N'])
+                                      : padded_tokens(t, b, {}),
+                        keys = o.key_rows.defined()
+                                   ? packed_tokens("key_rows", o.key_rows, check['M'])
+                                   : padded_tokens(s, b, o.mask);
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+      Seen& of = seen.emplace_back(std::move(queries[i]), std::move(keys[i]), std::vector<Index>());
+      Index count = o.causal ? 0 : of.keys.count();
+      for (const Index position : of.queries.positions) {
+        while (count < of.keys.count() && of.keys.positions[count] <= position + s - t) ++count;
         of.until.push_back(count);
       }
     }
@@ -63,12 +103,13 @@ struct Problem {
   std::vector<Seen> seen;  // (B)
 };
 
-/// The rows of one head of one sentence in a tensor (T, B, ...).
+/// The rows of one head of one sentence.
 template <class T>
 struct HeadRows {
   T* first;
   Index stride;
-  T* operator[](Index row) const { return first + row * stride; }
+  std::span<const Index> rows;
+  T* operator[](Index i) const { return first + rows[i] * stride; }
 };
 
 /// y = factor · x
@@ -112,15 +153,17 @@ class Worker {
   void forward(Index pair, Index begin, Index end, T* y_data, T* norms) {
     taken_ = 0;
     const Seen& of = seen(pair);
+    end = std::min(end, of.queries.count());
+    if (begin >= end) return;
     const Index a = p_.a, n = of.until[end - 1];
-    const T* k = gathered(rows(kv_, pair, 2 * p_.d), std::span(of.keys).first(n));
-    const T* v = gathered(rows(kv_, pair, 2 * p_.d, p_.d), std::span(of.keys).first(n));
-    const T* q = gathered(rows(q_, pair, p_.d), begin, end, scale_);
+    const T* k = gathered(key_rows(kv_, pair), 0, n, 1);
+    const T* v = gathered(key_rows(kv_, pair, p_.d), 0, n, 1);
+    const T* q = gathered(query_rows(q_, pair), begin, end, scale_);
     keys_.pack(k, n, a, block_keys, /*transposed=*/true);
     values_.pack(v, n, a, block_keys, /*transposed=*/false);
     T* const scores = take(block_queries * block_keys);
     T* const read = take(block_queries * a);
-    const HeadRows<T> y = rows(y_data, pair, p_.d);
+    const HeadRows<T> y = query_rows(y_data, pair);
 
     for (Index first = begin; first < end; first += block_queries) {
       const Index queries = std::min(block_queries, end - first);
@@ -168,27 +211,26 @@ class Worker {
                 T* dkv_data) {
     taken_ = 0;
     const Seen& of = seen(pair);
-    const Index a = p_.a, n = std::ssize(of.keys), width_kv = 2 * p_.d;
-    const T* k = gathered(rows(kv_, pair, width_kv), of.keys);
-    const T* v = gathered(rows(kv_, pair, width_kv, p_.d), of.keys);
-    const T* q = gathered(rows(q_, pair, p_.d), 0, p_.t, scale_);
-    const T* dy = gathered(rows(dy_data, pair, p_.d), 0, p_.t, 1);
+    const Index a = p_.a, t = of.queries.count(), n = of.keys.count();
+    const T* k = gathered(key_rows(kv_, pair), 0, n, 1);
+    const T* v = gathered(key_rows(kv_, pair, p_.d), 0, n, 1);
+    const T* q = gathered(query_rows(q_, pair), 0, t, scale_);
+    const T* dy = gathered(query_rows(dy_data, pair), 0, t, 1);
     keys_.pack(k, n, a, block_keys, /*transposed=*/true);
     keys_across_.pack(k, n, a, block_keys, /*transposed=*/false);
     values_.pack(v, n, a, block_keys, /*transposed=*/true);
-    queries_.pack(q, p_.t, a, block_queries, /*transposed=*/false);
-    dy_.pack(dy, p_.t, a, block_queries, /*transposed=*/false);
+    queries_.pack(q, t, a, block_queries, /*transposed=*/false);
+    dy_.pack(dy, t, a, block_queries, /*transposed=*/false);
     T* const weights = take(block_queries * block_keys);
     T* const dweights = take(block_queries * block_keys);
-    T* const dq = take(p_.t * a);
+    T* const dq = take(t * a);
     T* const dk = take(n * a);
     T* const dv = take(n * a);
     std::fill(dq, dv + n * a, T(0));  // all three
-    const HeadRows<const T> y = rows(y_data, pair, p_.d);
+    const HeadRows<const T> y = query_rows(y_data, pair);
 
-    for (Index first = 0; first < p_.t; first += block_queries) {
-      const Index queries = std::min(block_queries, p_.t - first),
-                  of_queries = first / block_queries;
+    for (Index first = 0; first < t; first += block_queries) {
+      const Index queries = std::min(block_queries, t - first), of_queries = first / block_queries;
       T delta[block_queries];
       for (Index i = 0; i < queries; ++i)
         delta[i] = simd::dot(dy + (first + i) * a, y[first + i], a);
@@ -214,21 +256,25 @@ class Worker {
         gemm<T>(dw_read, keys_across_[block], {dq + first * a, queries, a, a}, Into::add);
       }
     }
-    const HeadRows<T> to_q = rows(dq_data, pair, p_.d), to_k = rows(dkv_data, pair, width_kv),
-                      to_v = rows(dkv_data, pair, width_kv, p_.d);
-    for (Index i = 0; i < p_.t; ++i) copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
+    const HeadRows<T> to_q = query_rows(dq_data, pair), to_k = key_rows(dkv_data, pair),
+                      to_v = key_rows(dkv_data, pair, p_.d);
+    for (Index i = 0; i < t; ++i) copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
     for (Index i = 0; i < n; ++i) {
-      std::copy_n(dk + i * a, a, to_k[of.keys[i]]);
-      std::copy_n(dv + i * a, a, to_v[of.keys[i]]);
+      std::copy_n(dk + i * a, a, to_k[i]);
+      std::copy_n(dv + i * a, a, to_v[i]);
     }
   }
 
  private:
-  /// The columns of this head in a tensor (..., B, width), after the first `offset`.
+  /// The columns of this head in the queries (..., D), and in keys and values (..., 2D) those of the
+  /// keys, or of the values after `offset`.
   template <class U>
-  HeadRows<U> rows(U* x, Index pair, Index width, Index offset = 0) const {
-    const Index sentence = pair / p_.options.heads, head = pair % p_.options.heads;
-    return {x + sentence * width + offset + head * p_.a, p_.b * width};
+  HeadRows<U> query_rows(U* x, Index pair) const {
+    return {x + pair % p_.options.heads * p_.a, p_.d, seen(pair).queries.rows};
+  }
+  template <class U>
+  HeadRows<U> key_rows(U* x, Index pair, Index offset = 0) const {
+    return {x + offset + pair % p_.options.heads * p_.a, 2 * p_.d, seen(pair).keys.rows};
   }
   const Seen& seen(Index pair) const { return p_.seen[pair / p_.options.heads]; }
 
@@ -238,11 +284,6 @@ class Worker {
     taken_ += n;
     return room;
   }
-  T* gathered(const HeadRows<const T>& from, std::span<const Index> keys) {
-    T* const to = take(std::ssize(keys) * p_.a);
-    for (T* row = to; const Index key : keys) row = std::copy_n(from[key], p_.a, row);
-    return to;
-  }
   /// Rows [begin, end), times a factor.
   T* gathered(const HeadRows<const T>& from, Index begin, Index end, double factor) {
     T* const to = take((end - begin) * p_.a);
@@ -251,12 +292,12 @@ class Worker {
     return to;
   }
 
-  /// Dropout's factors of query t at `count` keys from the first-th that are seen, or null.
-  const T* kept(Index pair, Index t, Index first, Index count) {
+  /// Dropout's factors of a query at `count` keys from the first-th that are seen, or null.
+  const T* kept(Index pair, Index query, Index first, Index count) {
     const double rate = p_.options.dropout;
     if (rate == 0 || count == 0) return nullptr;
-    const std::span keys = std::span(seen(pair).keys).subspan(first, count);
-    const Index from = keys.front();
+    const std::span keys = std::span(seen(pair).keys.positions).subspan(first, count);
+    const Index from = keys.front(), t = seen(pair).queries.positions[query];
     kept_.resize(static_cast<std::size_t>(keys.back() - from + 1));
     p_.options.random.ahead(static_cast<std::uint64_t>((pair * p_.t + t) * p_.s + from))
         .dropout(rate, std::span(kept_));
@@ -298,8 +339,9 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const AttentionForward& forward, const Tensor& dy) {
   const Problem p(q, kv, o);
   Tensor dq = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
-  Tensor dkv = o.mask.defined() ? zeros(kv.shape(), kv.dtype())
-                                : Tensor::uninitialized(kv.shape(), kv.dtype(), "attention");
+  Tensor dkv = o.mask.defined() && !o.key_rows.defined()
+                   ? zeros(kv.shape(), kv.dtype())
+                   : Tensor::uninitialized(kv.shape(), kv.dtype(), "attention");
   const auto compute = [&]<class T>(Index pair, Index last, const T* q_data, const T* kv_data,
                                     const T* y, const T* norms, const T* dy_data, T* dq_data,
                                     T* dkv_data) {

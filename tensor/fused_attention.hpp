@@ -13,7 +13,10 @@ namespace attune {
 struct FusedAttentionOptions {
   Index heads = 1;      // K, which divides D
   bool causal = false;  // query t sees the keys 0 .. t + S - T
-  Mask mask = {};       // (S, B): 1 on keys that are seen
+  Mask mask = {};       // (S, B): 1 on keys that are seen; all are where keys have rows
+  /// Without padding, the queries are (N, D), or the keys and values (M, 2D): query_rows (T, B) or
+  /// key_rows (S, B) i32 have the row of each token, and -1 on padding. Each row is one token's.
+  Tensor query_rows = {}, key_rows = {};
   /// Dropout of the weights, as in tensor2tensor but not in Vaswani et al. (2017), by the next
   /// B·K·T·S numbers of `random` in the order (B, K, T, S). Backward draws them again.
   double dropout = 0;
@@ -21,11 +24,11 @@ struct FusedAttentionOptions {
 };
 
 /// reference::attention (autograd/reference.hpp) of q (T, B, D) and kv (S, B, 2D), which holds keys
-/// and values side by side. Blocks of queries meet blocks of keys with a running softmax (Dao et
+/// and values side by side; either may be without padding. Blocks of queries meet blocks of keys with a running softmax (Dao et
 /// al., 2022, algorithm 1), so that memory is linear in T and S. Keys that no query may see are not
 /// read; a query that sees none gets 0.
 struct AttentionForward {
-  Tensor y;      // (T, B, D)
+  Tensor y;      // as q
   Tensor norms;  // (B, K, T, 2): the largest score m, and 1 / Σ_s e^{score - m} or 0 without keys
 };
 AttentionForward attention_forward(const Tensor& q, const Tensor& kv,

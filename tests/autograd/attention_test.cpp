@@ -57,12 +57,51 @@ TEST_CASE("attention: in bf16 it has the numbers of f32 to that precision") {
   }
 }
 
+TEST_CASE("attention: without padding it has the bits of the padded form, and its gradients") {
+  const Tensor mask = reals({4, 3}, {1, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0}).to(DType::f32);
+  const auto row_of = [](std::vector<std::int32_t> rows) {
+    return Tensor::of({4, 3}, std::span<const std::int32_t>(rows));
+  };
+  const Tensor q_rows = row_of({2, 0, 5, 6, 1, -1, 3, -1, -1, 4, -1, -1}),
+               kv_rows = row_of({0, 2, -1, 1, -1, -1, 5, -1, 3, -1, 4, -1});
+  const std::vector<Tensor> inputs{randn({7, 8}), randn({6, 16})};
+  const auto padded = [](const Var& x, const Tensor& rows) {
+    const Tensor row = maximum(rows.to(DType::f64), 0).to(DType::i32);
+    return gather(x, row) * reshape(greater_equal(rows, 0).to(DType::f32), {4, 3, 1});
+  };
+  for (const double dropout : {0.0, 0.3}) {
+    for (const bool causal : {false, true}) {
+      const FusedAttentionOptions o{.heads = 2, .causal = causal, .dropout = dropout};
+      FusedAttentionOptions with_mask = o, with_rows = o;
+      with_mask.mask = mask;
+      with_rows.query_rows = q_rows, with_rows.key_rows = kv_rows;
+      const Function expected = [&](const std::vector<Var>& v) {
+        const Var y = attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask);
+        return slice(scatter_add(zeros({8, 8}), where(q_rows >= 0, q_rows, 7), y), 0, 0, 7);
+      };
+      const Function packed = [&](const std::vector<Var>& v) {
+        return attention(v[0], v[1], with_rows);
+      };
+      const auto of_padded = value_and_gradients(expected, inputs),
+                 of_packed = value_and_gradients(packed, inputs);
+      for (std::size_t i = 0; i < 3; ++i) CHECK(identical(of_packed[i], of_padded[i]));
+    }
+  }
+}
+
 TEST_CASE("attention: what does not fit is named") {
   const Tensor q = zeros({2, 3, 4}), kv = zeros({5, 3, 8});
   CHECK_ERROR("attention: kv (S, B, 2D) is (5, 3, 4), but D = 4 in q",
               attention(q, zeros({5, 3, 4})));
   CHECK_ERROR("attention: 3 heads do not divide a size of 4", attention(q, kv, {.heads = 3}));
   CHECK_ERROR("attention: the dropout 1 is not in [0, 1)", attention(q, kv, {.dropout = 1}));
+  const Tensor rows = Tensor::of({3, 1}, {0, 1, 0});
+  CHECK_ERROR("attention: query_rows have row 0 twice",
+              attention(zeros({2, 4}), zeros({5, 1, 8}), {.query_rows = rows}));
+  CHECK_ERROR("attention: key_rows lack row 2",
+              attention(zeros({2, 1, 4}), zeros({3, 8}), {.key_rows = rows.slice(0, 2)}));
+  CHECK_ERROR("attention: kv (M, 2D) is (5, 3, 8), but 2 axes were expected",
+              attention(q, kv, {.key_rows = zeros({5, 3}, DType::i32)}));
 }
 
 }  // namespace attune

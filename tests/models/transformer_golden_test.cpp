@@ -81,7 +81,7 @@ TEST_CASE("Transformer: logits and all gradients are PyTorch's") {
          .tied = tied});
     take(params, golden);
     const Encoded source = model.encode(golden["source"], golden["source_mask"]);
-    const Unrolled<Transformer> all = unroll(model, source, golden["previous"], false);
+    const Unrolled<Transformer> all = unroll(model, source, golden["previous"], {}, false);
     const Var logits = model.logits(all.words, all.outputs);
     const Tensor words = golden["target_mask"].reshape({3, 2, 1});
     CHECK(difference(logits.value() * words, golden["logits"] * words) < 1e-10);

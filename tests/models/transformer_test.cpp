@@ -234,13 +234,26 @@ TEST_CASE("Transformer: where nothing is recorded, the bits are the same in a ba
   const detail::Inference inference;
   const auto logits = [&](std::span<const text::Pair> of) {
     const text::Batch batch = text::make_batch(of);
-    const auto all = unroll(made.model, encoded(made.model, batch), batch.previous, false);
+    const auto all = unroll(made.model, encoded(made.model, batch), batch.previous, {}, false);
     return Var(made.model.logits(all.words, all.outputs)).value();
   };
   const Tensor together = logits(pairs);
   for (Index b = 0; b < 5; ++b) {
     const Tensor alone = logits(std::span(pairs).subspan(static_cast<std::size_t>(b), 1));
     CHECK(identical(part(together, 0, alone.dim(0), b), alone));
+  }
+}
+
+TEST_CASE("Transformer: words that the loss leaves out are still read, padding is not") {
+  const Made made;
+  text::Batch batch = ragged();
+  const Tensor logits = force(made.model, batch).logits.value();
+  batch.target_mask = Mask(batch.target_mask * reals({4, 1}, {0, 1, 1, 1}));  // the first words
+  for (std::int32_t word : {3, 7}) {                                          // in place of padding
+    for (const Index t : {2, 3}) batch.previous.mutable_at<std::int32_t>({t, 1}) = word;
+    CHECK(loss(made.model, batch).item() ==
+          doctest::Approx(cross_entropy(logits, batch.next, batch.target_mask).item())
+              .epsilon(1e-12));
   }
 }
 

@@ -16,12 +16,11 @@ namespace attune {
 namespace {
 
 /// slope(dy, kept), element by element, but 0 where dy is 0: where `where` did not choose an element,
-/// its slope does not count, be it infinite or NaN. The choice is made by bits, which vectorises.
+/// its slope does not count, be it infinite or NaN.
 template <class Slope>
 Tensor sloped(const char* operation, const Tensor& dy, const Tensor& kept, Slope slope) {
   return zip(operation, dy, kept, [=]<class T>(T d, T v) {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    return std::bit_cast<T>(std::bit_cast<Bits>(slope(d, v)) & -Bits(d != 0));
+    return detail::select(d != 0, static_cast<T>(slope(d, v)), T(0));
   });
 }
 Tensor times(const Tensor& dy, const Tensor& factor) {
@@ -42,14 +41,16 @@ Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Te
 
 /// dy where the mask is 1, or with `ones` false where it is 0; 0 elsewhere, also where dy is infinite.
 Tensor selected(const char* operation, const Tensor& dy, const Tensor& mask, bool ones) {
-  return zip(operation, dy, mask, [=](auto d, auto m) { return (m != 0) == ones ? d : 0; });
+  return zip(operation, dy, mask,
+             [=]<class T>(T d, T m) { return detail::select((m != 0) == ones, d, T(0)); });
 }
 
 /// y is a where first(a, b) or a is NaN, else b. A gradient goes to the one that was selected.
 template <class First>
 Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, First first) {
   const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
-    const Tensor mask = zip(operation, a, b, [&](auto u, auto v) { return first(u, v) || u != u; });
+    const Tensor mask =
+        zip(operation, a, b, [&](auto u, auto v) { return first(u, v) | (u != u); });
     return sum_to(selected(operation, dy, mask, of_a), of_a ? a.shape() : b.shape());
   };
   return record(operation, y)

@@ -170,7 +170,7 @@ Tensor where(const Mask& mask, const Tensor& a, const Tensor& b) {
                all_b = broadcast_to(b, shape);
   Tensor y = Tensor::uninitialized(shape, a.dtype(), "where");
   const auto compute = []<class T>(Index i, const T* m, const T* from_a, const T* from_b, T* to) {
-    to[i] = m[i] != 0 ? from_a[i] : from_b[i];
+    to[i] = detail::select(m[i] != 0, from_a[i], from_b[i]);
   };
   parallel_rows("where", std::tie(chosen, all_a, all_b, y), y.size(), elementwise_tile, compute);
   return y;

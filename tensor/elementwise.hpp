@@ -1,12 +1,24 @@
 // Functions of one element, or of two under broadcasting.
 #pragma once
 
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
 #include <attune/tensor/tensor.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
 
 namespace detail {
+
+/// a if `first`, else b: by bits, as a loop over it vectorises, where one with a branch may not.
+template <class T>
+T select(bool first, T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  const Bits of_a = -Bits(first);
+  return std::bit_cast<T>((std::bit_cast<Bits>(a) & of_a) | (std::bit_cast<Bits>(b) & ~of_a));
+}
 
 /// How two shapes broadcast: runs of `inner` elements, in which each operand either advances (step
 /// 1) or stays (step 0).

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <ostream>
 #include <tuple>
 
@@ -268,8 +269,9 @@ Mask::Mask(Tensor values) : Tensor(std::move(values)) {
   if (!defined()) return;
   const Tensor floating = is_floating(dtype()) ? *this : Tensor::to(DType::f32);
   visit_elements("mask", std::tie(floating), [&](const auto* x) {
-    const auto other = [](auto v) { return v != 0 && v != 1; };
-    if (std::count_if(x, x + size(), other) == 0) return;  // without a branch for each element
+    const auto other = [](auto v) { return (v != 0) & (v != 1); };
+    const auto any = [&](int found, auto v) { return found | other(v); };
+    if (!std::accumulate(x, x + size(), 0, any)) return;  // without a branch for each element
     const auto* first = std::find_if(x, x + size(), other);
     fail("mask", "{} must be 1 (takes part) or 0, but element {} is {}", shape(),
          element_name(shape(), first - x), std::isnan(*first) ? std::abs(*first) : *first);

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include <attune/tensor/tensor.hpp>
@@ -46,6 +47,12 @@ struct BroadcastPlan {
   int outer_axes_ = 0;
   std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
 };
+
+/// x, or the nearest finite number.
+template <class T>
+T finite(T x) {
+  return std::clamp(x, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max());
+}
 
 /// One run: the steps are constants in each branch, so that each loop vectorises, as long as it is
 /// not mixed with the caller's.

@@ -50,8 +50,16 @@ TEST_CASE("Functions: rounding, signs and what is not finite") {
   CHECK(identical(sign(x), reals({6}, {-1, -0.0, 1, 1, 1, nan})));
   CHECK(identical(isfinite(x), reals({6}, {1, 1, 1, 1, 0, 0})));
   CHECK(identical(isnan(x), reals({6}, {0, 0, 0, 0, 0, 1})));
-  CHECK(identical(silu(reals({1}, {-1000})), reals({1}, {-0.0})));
   CHECK(identical(clamp(x, -1, 2), reals({6}, {-1, -0.0, 0.5, 2, 2, nan})));
+}
+
+TEST_CASE("silu: the limits far out, with gradients 0 and 1") {
+  const Tensor x = reals({6}, {-infinity, -1e20, -1000, 1000, 1e20, infinity});
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Var y = variable(x.to(dtype));
+    CHECK(identical(silu(y.value()), where(y > 0, y.value(), -0.0)));
+    CHECK(identical(backward(sum(silu(y)))[y], where(y > 0, 1.0, -zeros({6}, dtype))));
+  }
 }
 
 TEST_CASE("Functions: the gradient of a step is 0 at infinities and NaN too") {

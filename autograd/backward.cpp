@@ -330,10 +330,9 @@ double Gradients::global_norm() const {
   // NaN may have a sign, which is written in messages.
   if (!std::isinf(squares)) return std::abs(std::sqrt(squares));
   std::vector<double> norms;  // squares of f64 may overflow where the norm does not
-  for (const Tensor& gradient : tensors_)
-    norms.push_back(norm(gradient.to(DType::f64).reshape({-1}), 0).item());
+  for (const Tensor& gradient : tensors_) norms.push_back(norm(gradient.to(DType::f64)).item());
   // Not std::hypot, of which the C library's bits differ by CPU.
-  return norm(Tensor::of<double>({std::ssize(norms)}, norms), 0).item();
+  return norm(Tensor::of<double>({std::ssize(norms)}, norms)).item();
 }
 
 double Gradients::global_norm() {
@@ -365,8 +364,7 @@ void Gradients::scale(double factor) {
 
 std::ostream& operator<<(std::ostream& out, const Gradients& gradients) {
   for (const Tensor& gradient : gradients.all())
-    out << fmt::format("{:<16} norm {:g}\n", to_string(gradient.shape()),
-                       norm(gradient.reshape({-1}), 0).item());
+    out << fmt::format("{:<16} norm {:g}\n", to_string(gradient.shape()), norm(gradient).item());
   return out;
 }
 

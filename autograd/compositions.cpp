@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -63,13 +62,11 @@ std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis) {
 
 template <Value X>
 X flip(const X& x, const Axes& axes) {
+  const auto chosen = chosen_axes("flip", x.shape(), axes);
   X y = x;
-  std::set<int> named;
-  for (const int axis : axes) {
-    if (!named.insert(x.shape().axis(axis, "flip")).second)
-      fail("flip", "axis {} of {} is named twice", axis, x.shape());
+  for (int axis = 0; axis < x.rank(); ++axis) {
     const auto n = static_cast<double>(x.dim(axis));
-    y = gather(y, arange(n - 1, -1, -1), axis);
+    if (chosen[axis]) y = gather(y, arange(n - 1, -1, -1), axis);
   }
   return y;
 }

@@ -35,9 +35,9 @@ X unsqueeze(const X& x, int axis);
 /// concat(split(x, ...), axis) is x.
 template <Value X>
 std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis);
-/// In reverse order along these axes. Throws where one is named twice.
+/// In reverse order along these axes.
 template <Value X>
-X flip(const X& x, const Axes& axes);
+X flip(const X& x, const Axes& axes = {});
 /// Shifted along an axis, y[i + shift] = x[i]; what leaves it at one end enters at the other.
 template <Value X>
 X roll(const X& x, Index shift, int axis);

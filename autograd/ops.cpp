@@ -66,11 +66,6 @@ Tensor spread(const Tensor& dy, const Shape& shape, const Axes& axes) {
   return broadcast_to(dy.reshape(kept), shape);
 }
 
-/// y has extent 1 at the axis: as it is, or without it.
-Tensor reduced(const Tensor& y, int axis, KeepAxes keep) {
-  return keep == KeepAxes::yes ? y : y.reshape(y.shape().without(axis));
-}
-
 std::vector<Tensor> values_of(const std::vector<Var>& vars) {
   std::vector<Tensor> values;
   for (const Var& var : vars) values.push_back(var.value());
@@ -280,20 +275,22 @@ Var prod(const Var& x, const Axes& axes, KeepAxes keep) {
   });
 }
 
-Var norm(const Var& x, int axis, KeepAxes keep) {
-  const Tensor y = norm(x.value(), axis, KeepAxes::yes);
-  return record("norm", reduced(y, axis, keep)).wrt(x, [y, x = x.value()](const Tensor& dy) {
-    const Tensor direction = zip("norm", x, y, [](auto v, auto n) { return n == 0 ? n : v / n; });
-    return times(dy.reshape(y.shape()), direction);
+Var norm(const Var& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("norm", x, axes, keep, [](const Var& of, int axis) -> Var {
+    const Tensor y = norm(of.value(), axis, KeepAxes::yes);
+    return record("norm", y).wrt(of, [y, x = of.value()](const Tensor& dy) {
+      return times(dy, zip("norm", x, y, [](auto v, auto n) { return n == 0 ? n : v / n; }));
+    });
   });
 }
 
-Var log_sum_exp(const Var& x, int axis, KeepAxes keep) {
-  const Tensor y = log_sum_exp(x.value(), axis, KeepAxes::yes);
-  return record("log_sum_exp", reduced(y, axis, keep))
-      .wrt(x, [shape = y.shape(), x = x.value(), axis](const Tensor& dy) {
-        return times(dy.reshape(shape), softmax(x, axis));  // not exp(x - y), as y is rounded
-      });
+Var log_sum_exp(const Var& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("log_sum_exp", x, axes, keep, [](const Var& of, int axis) -> Var {
+    return record("log_sum_exp", log_sum_exp(of.value(), axis, KeepAxes::yes))
+        .wrt(of, [x = of.value(), axis](const Tensor& dy) {
+          return times(dy, softmax(x, axis));  // not exp(x - y), as y is rounded
+        });
+  });
 }
 
 Var softmax(const Var& x, int axis, const Mask& mask) {

@@ -91,10 +91,10 @@ Var prod(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 /// The largest or smallest element; the gradient goes to the first one of equals.
 Var max(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Var min(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// √(Σ x²) along an axis; where that is 0, so is the gradient.
-Var norm(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
-/// log Σ eˣ along an axis, without overflow.
-Var log_sum_exp(const Var& x, int axis, KeepAxes keep = KeepAxes::no);
+/// √(Σ x²); where that is 0, so is the gradient.
+Var norm(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+/// log Σ eˣ, without overflow.
+Var log_sum_exp(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
 /// Along an axis, over the positions whose mask is 1; see reference.hpp and normalize.hpp.
 Var softmax(const Var& x, int axis = -1, const Mask& mask = {});

@@ -187,7 +187,10 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
   return dx;
 }
 
-Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
+namespace {
+
+/// log_sum_exp along an axis, which stays with extent 1.
+Tensor log_sum_exp_along(const Tensor& x, int axis) {
   const AxisView view("log_sum_exp", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
   fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
@@ -197,7 +200,13 @@ Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep) {
     });
   };
   parallel_rows("log_sum_exp", std::tie(x, y), view.blocks(), view.tile(), compute);
-  return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
+  return y;
+}
+
+}  // namespace
+
+Tensor log_sum_exp(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("log_sum_exp", x, axes, keep, log_sum_exp_along);
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {

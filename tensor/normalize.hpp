@@ -17,8 +17,8 @@ Tensor softmax(const Tensor& x, int axis = -1, const Mask& mask = {});
 /// dx = y ⊙ (dy - Σ_j dy_j y_j), for the plain and the masked softmax.
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
 
-/// log Σ_j e^{x_j} along an axis, without overflow; over nothing it is -∞.
-Tensor log_sum_exp(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
+/// log Σ_j e^{x_j}, without overflow; over nothing it is -∞.
+Tensor log_sum_exp(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
 /// Along an axis; -∞ everywhere in a column of only -∞.
 Tensor log_softmax(const Tensor& x, int axis = -1);

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -52,14 +51,6 @@ Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
   return y;
 }
 
-std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape& shape,
-                                              const Axes& axes) {
-  std::array<bool, Shape::max_rank> chosen{};
-  std::fill_n(chosen.begin(), shape.rank(), axes.empty());
-  for (int axis : axes) chosen[shape.axis(axis, operation)] = true;
-  return chosen;
-}
-
 /// √(Σ x²) of n elements `step` apart, with the largest taken out of the sum.
 template <class T>
 double scaled_norm(const T* x, Index n, Index step) {
@@ -78,6 +69,17 @@ double scaled_norm(const T* x, Index n, Index step) {
 }
 
 }  // namespace
+
+std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape& shape,
+                                              const Axes& axes) {
+  std::array<bool, Shape::max_rank> chosen{};
+  std::fill_n(chosen.begin(), shape.rank(), axes.empty());
+  for (int axis : axes) {
+    if (std::exchange(chosen[shape.axis(axis, operation)], true))
+      fail(operation, "axis {} of {} is named twice", axis, shape);
+  }
+  return chosen;
+}
 
 Tensor sum(const Tensor& x, const Axes& axes, KeepAxes keep) {
   if (x.dtype() == DType::i32) return to_i32("sum", sum(x.to(DType::f64), axes, keep));
@@ -252,7 +254,10 @@ Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, 
   return dx;
 }
 
-Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
+namespace {
+
+/// The norm along an axis, which stays with extent 1.
+Tensor norm_along(const Tensor& x, int axis) {
   const detail::AxisView view("norm", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "norm");
   fill(y, 0);  // where the axis is empty
@@ -270,7 +275,13 @@ Tensor norm(const Tensor& x, int axis, KeepAxes keep) {
     }
   };
   parallel_rows("norm", std::tie(x, y), view.blocks(), view.tile(), compute);
-  return keep == KeepAxes::yes ? y : y.reshape(x.shape().without(axis));
+  return y;
+}
+
+}  // namespace
+
+Tensor norm(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  return over_axes("norm", x, axes, keep, norm_along);
 }
 
 double sum_of_squares(const Tensor& x) {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/arrange.hpp>
 
 namespace attune {
 
@@ -11,7 +11,7 @@ namespace attune {
 enum class KeepAxes : bool { no, yes };
 
 /// The axes of a reduction: one, several, or all where none is given. Negative ones count from the
-/// end.
+/// end. An axis that is named twice is an error.
 struct Axes : std::vector<int> {
   Axes() = default;
   Axes(int axis) : vector{axis} {}                          // NOLINT: sum(x, -1)
@@ -31,6 +31,10 @@ Tensor min(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no)
 /// 1 if any, or each, element is not 0; else 0. Of x's dtype.
 Tensor any(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Tensor all(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+
+/// Whether each axis of the shape is one of `axes`.
+std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape& shape,
+                                              const Axes& axes);
 
 /// How kernels that reduce one axis reduce several: x is permuted by `order` and reshaped to `shape`,
 /// which has them as one `axis`, and the result reshaped to `reduced`. One axis stays where it is.
@@ -77,9 +81,8 @@ Largest max_forward(const Tensor& x, int axis, const char* operation = "max");
 /// dx of that shape: dy at the places found along the axis, 0 elsewhere.
 Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis);
 
-/// √(Σ x²) along an axis, accumulated in double; squares that would overflow or vanish there are
-/// scaled first.
-Tensor norm(const Tensor& x, int axis, KeepAxes keep = KeepAxes::no);
+/// √(Σ x²), accumulated in double; squares that would overflow or vanish there are scaled first.
+Tensor norm(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
 /// Σ x² over all elements, accumulated in double in a fixed order.
 double sum_of_squares(const Tensor& x);

@@ -371,10 +371,9 @@ inline void add_reductions(List& list) {
              for (const double e : x) total += e, squares += e * e;
              return std::sqrt((squares - total * total / n) / (n - 1));
            });
-  using Reduce = Var (*)(V, int, KeepAxes);
-  along("norm", Reduce(norm),
-        [](Line x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); });
-  along("log_sum_exp", Reduce(log_sum_exp), [](Line x) {
+  extreme("norm", norm,
+          [](Line x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); });
+  extreme("log_sum_exp", log_sum_exp, [](Line x) {
     return std::log(std::accumulate(x.begin(), x.end(), 0.0,
                                     [](double total, double e) { return total + std::exp(e); }));
   });
@@ -521,6 +520,9 @@ inline void add_indexing(List& list) {
   };
   moved("flip", "A D C", OF(flip(v[0], {0, -1})), {3, 4, 5}, [](At at) {
     return At{2 - at[0], at[1], 4 - at[2]};
+  });
+  moved("flip of all axes", "A D C", OF(flip(v[0])), {3, 4, 5}, [](At at) {
+    return At{2 - at[0], 3 - at[1], 4 - at[2]};
   });
   moved("roll", "A D C", OF(roll(v[0], -6, 1)), {3, 4, 5}, [](At at) {
     return At{at[0], (at[1] + 6) % 4, at[2]};

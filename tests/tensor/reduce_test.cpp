@@ -49,6 +49,7 @@ TEST_CASE("sum: of no elements it is 0, and an axis that is not there is an erro
   CHECK(identical(sum(zeros({0, 3}, DType::f64), {0}), zeros({3}, DType::f64)));
   CHECK(sum(zeros({0, 3}), {1}).shape() == Shape{0});
   CHECK_ERROR("sum: there is no axis 2 in (3, 2)", sum(zeros({3, 2}), {2}));
+  CHECK_ERROR("sum: axis -2 of (3, 2) is named twice", sum(zeros({3, 2}), {0, -2}));
   CHECK(identical(sum(ints({2}, {1, 2})), ints({}, {3})));
 }
 

@@ -20,8 +20,11 @@ void check_places(const char* operation, const char* name, const Var& x, const T
                   const Tensor& mask) {
   if (x.shape().without(-1) != targets.shape() ||
       (mask.defined() && mask.shape() != targets.shape())) {
+    const auto shape_of = [](const Tensor& some) {
+      return some.defined() ? to_string(some.shape()) : "undefined";
+    };
     fail(operation, "shapes do not fit: {} {}, targets {}, mask {}", name, x.shape(),
-         targets.shape(), mask.shape());
+         shape_of(targets), shape_of(mask));
   }
 }
 
@@ -101,8 +104,8 @@ double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targ
 
 void check_affine(const Var& x, const Affine& affine, const Tensor& targets, const Tensor& mask) {
   ShapeCheck check("affine_cross_entropy");
-  check("x", x.shape(), "... R")("W", affine.W.shape(), affine.transposed ? "V R" : "R V");
-  if (affine.b.defined()) check("b", affine.b.shape(), "V");
+  check("x", x, "... R")("W", affine.W, affine.transposed ? "V R" : "R V");
+  if (affine.b.defined()) check("b", affine.b, "V");
   check_places("affine_cross_entropy", "x", x, targets, mask);
   numbers_below("cross_entropy", "target", targets, check['V']);
 }
@@ -143,7 +146,7 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
                   const CrossEntropyOptions& options) {
   if (targets.defined() && is_floating(targets.dtype()))
     return soft_cross_entropy(logits, targets, mask, options);
-  ShapeCheck("cross_entropy")("logits", logits.shape(), "... V");
+  ShapeCheck("cross_entropy")("logits", logits, "... V");
   check_places("cross_entropy", "logits", logits, targets, mask);
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
   const Tensor flat_targets = targets.reshape({-1}),

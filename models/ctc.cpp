@@ -17,7 +17,7 @@ namespace {
 void check(const char* operation, const Tensor& logits, const Tensor& mask,
            std::initializer_list<std::pair<const char*, std::int32_t>> symbols) {
   ShapeCheck shapes(operation);
-  shapes("logits", logits.shape(), "T B V")("mask", mask.shape(), "T B");
+  shapes("logits", logits, "T B V")("mask", mask, "T B");
   for (const auto& [name, symbol] : symbols) {
     if (symbol >= 0 && symbol < logits.dim(2)) continue;
     fail(operation, fmt::format("the {}, {}, is not in 0 to {}", name, symbol, logits.dim(2) - 1));

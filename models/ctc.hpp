@@ -146,7 +146,7 @@ class JointCtc {
     if (options_.weight == 1) return heard;  // where attention says 0, 0 log 0 would be NaN
     const Var attention = log_softmax(decoder_->logits(words.own, own), -1);
     ShapeCheck check("JointCtc");
-    check("attention's logits", attention.shape(), "T B V")("CTC's", heard.shape(), "T B V");
+    check("attention's logits", attention, "T B V")("CTC's", heard, "T B V");
     return (1 - options_.weight) * attention +
            options_.weight * heard.value().to(attention.dtype());
   }

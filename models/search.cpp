@@ -339,14 +339,14 @@ class Decoding {
   std::vector<std::int32_t> advance(Tensor logits, const Tensor& mean_weights) {
     const std::int32_t end = options_.end;
     ShapeCheck check(operation_);
-    check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits.shape(), "R V");
+    check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits, "R V");
     if (end < -1 || end >= check['V']) {
       fail(operation_,
            fmt::format("the end word {} is neither in 0 to {} nor -1 (none)", end, check['V'] - 1));
     }
     std::vector<float> weights;  // (rows, S), empty without attention
     if (mean_weights.defined() && (options_.weights || options_.coverage_penalty != 0)) {
-      check("the source", {source_steps_}, "S")("weights", mean_weights.shape(), "S R");
+      check("the source", {source_steps_}, "S")("weights", mean_weights, "S R");
       weights = transpose(mean_weights, 0, 1).to_vector<float>();
     }
     std::vector<Running> next;
@@ -468,9 +468,8 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tens
                                           const Tensor& source_mask, const Target& target,
                                           const ForcedOptions& options) {
   ShapeCheck check("force_decode");
-  check("next", target.next.shape(), "T B")("outputs", logits.x.shape(), "T B R");
-  if (weights.defined())
-    check("source", source_mask.shape(), "S B")("weights", weights.shape(), "T S B");
+  check("next", target.next, "T B")("outputs", logits.x, "T B R");
+  if (weights.defined()) check("source", source_mask, "S B")("weights", weights, "T S B");
   const auto words = target.next.to_vector<std::int32_t>();  // (T, B)
   const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
   const std::size_t sentences = target_lengths.size();

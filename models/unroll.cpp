@@ -48,7 +48,7 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
 
 Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
   ShapeCheck check("guided_alignment_loss");
-  check("weights", weights.shape(), "T S B")("guide", guide.shape(), "T S B");
+  check("weights", weights, "T S B")("guide", guide, "T S B");
   const double linked = sum(guide).item();
   if (linked == 0) return zeros({}, weights.dtype());
   return sum(log(weights + 1e-10) * (guide * (-1 / linked)));

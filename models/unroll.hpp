@@ -24,8 +24,8 @@ template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous,
                    const Mask& mask = {}, bool weights = true) {
   ShapeCheck check("unroll");
-  check("the source's mask", encoded.mask.shape(), "S B")("previous", previous.shape(), "T B");
-  if (mask.defined()) check("mask", mask.shape(), "T B");
+  check("the source's mask", encoded.mask, "S B")("previous", previous, "T B");
+  if (mask.defined()) check("mask", mask, "T B");
   if constexpr (requires { model.unroll(encoded, previous, mask, weights); }) {
     return model.unroll(encoded, previous, mask, weights);
   } else {

@@ -33,8 +33,8 @@ constexpr auto kinds = std::to_array<ScoreKind>({
 Var seen_beside(const Var& weights, const Var& coverage) {
   const Var seen = mean_of_heads(weights);
   ShapeCheck check("coverage");
-  check("weights", seen.shape(), "S B");
-  if (coverage.defined()) check("coverage", coverage.shape(), "S B");
+  check("weights", seen, "S B");
+  if (coverage.defined()) check("coverage", coverage, "S B");
   return seen;
 }
 
@@ -177,7 +177,7 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 
 Memory Attention::remember(const Var& h, const Mask& mask) const {
   const InLayer layer(score_->path());
-  ShapeCheck("attention")("h", h.shape(), "S B D")("mask", mask.shape(), "S B");
+  ShapeCheck("attention")("h", h, "S B D")("mask", mask, "S B");
   const Mask words = mask.to(h.dtype());
   return {.h = score_->read(h),
           .keys = {.k = score_->keys(h), .mask = words},
@@ -188,9 +188,9 @@ Memory Attention::remember(const Var& h, const Mask& mask) const {
 Attended Attention::operator()(const Query& query, const Memory& memory) const {
   const InLayer layer(score_->path());
   ShapeCheck check("attention");
-  check("mask", memory.keys.mask.shape(), "S B")("query", query.state.shape(), "B Q");
-  if (query.past.coverage.defined()) check("coverage", query.past.coverage.shape(), "S B");
-  if (query.past.weights.defined()) check("weights", query.past.weights.shape(), "S B");
+  check("mask", memory.keys.mask, "S B")("query", query.state, "B Q");
+  if (query.past.coverage.defined()) check("coverage", query.past.coverage, "S B");
+  if (query.past.weights.defined()) check("weights", query.past.weights, "S B");
   if (options_.window != Window::global) return attend_to_window(query, memory);
   const Var weights = normalized((*score_)(query, memory.keys), memory.keys.mask);
   return {weighted_sum(weights, memory.h), weights};

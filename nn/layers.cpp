@@ -25,8 +25,8 @@ Var windows(const Sequence& sequence, const UnfoldOptions& options) {
 
 void check_sequence(const char* operation, const Sequence& sequence) {
   ShapeCheck check(operation);
-  check("x", sequence.x.shape(), "T B D");
-  if (sequence.mask.defined()) check("mask", sequence.mask.shape(), "T B");
+  check("x", sequence.x, "T B D");
+  if (sequence.mask.defined()) check("mask", sequence.mask, "T B");
 }
 
 }  // namespace

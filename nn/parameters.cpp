@@ -124,6 +124,15 @@ Var Parameters::add(const std::string& path, const Shape& shape, const Init& ini
   return parameters_.back().variable;
 }
 
+Var Parameters::add(const std::string& path, std::initializer_list<Index> extents,
+                    const Init& init) {
+  if (std::ranges::any_of(extents, [](Index extent) { return extent < 1; })) {
+    fail("Parameters", "'{}' {} has an extent below 1", path,
+         to_string(std::span(extents.begin(), extents.size())));
+  }
+  return add(path, Shape(extents), init);
+}
+
 std::vector<NamedVariable> Parameters::where(
     const std::function<bool(const NamedVariable&)>& wanted) const {
   std::vector<NamedVariable> chosen;

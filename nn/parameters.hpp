@@ -56,8 +56,9 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  /// Adds a parameter. Throws when the path is taken.
+  /// Adds a parameter. Throws when the path is taken, or when an extent in braces is less than 1.
   Var add(const std::string& path, const Shape& shape, const Init& init);
+  Var add(const std::string& path, std::initializer_list<Index> extents, const Init& init);
 
   /// In the order in which they were added. Parameters convert to a span, as for gradcheck.
   std::span<const NamedVariable> all() const { return parameters_; }
@@ -106,6 +107,9 @@ class Scope {
   /// Adds the parameter of that name here.
   Var add(std::string_view name, const Shape& shape, const Init& init) const {
     return parameters_->add(path(name), shape, init);
+  }
+  Var add(std::string_view name, std::initializer_list<Index> extents, const Init& init) const {
+    return parameters_->add(path(name), extents, init);
   }
 
   DType dtype() const { return parameters_->dtype(); }

@@ -105,7 +105,7 @@ class Recurrent {
   /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const {
     const InLayer layer(path_);
-    ShapeCheck(operation_of(cell_))("x", x.shape(), "T B D");
+    ShapeCheck(operation_of(cell_))("x", x, "T B D");
     const auto [h, c_last] = run(input(x), options);
     return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
   }

@@ -197,7 +197,7 @@ Mask mask_of(std::span<const Index> lengths, DType dtype) {
 
 std::vector<Index> lengths_of(const Mask& mask) {
   ShapeCheck check("lengths_of");
-  check("mask", mask.shape(), "T B");
+  check("mask", mask, "T B");
   const Tensor words = mask.to(DType::f32);
   std::vector<Index> lengths;
   for (Index b = 0; b < check['B']; ++b) {
@@ -224,7 +224,7 @@ Index windows_of(Index steps, const UnfoldOptions& o) {
 }
 
 Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
-  ShapeCheck("unfold")("x", x.shape(), "T B D");
+  ShapeCheck("unfold")("x", x, "T B D");
   const Index steps = x.dim(0), batch = x.dim(1), d = x.dim(2), windows = windows_of(steps, o);
   const Index row_size = checked_product("unfold", o.width, d);
   Tensor y = Tensor::uninitialized({windows, batch, row_size}, x.dtype(), "unfold");
@@ -245,7 +245,7 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
 }
 
 Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& o) {
-  ShapeCheck("unfold_backward")("dy", dy.shape(), "T B N");
+  ShapeCheck("unfold_backward")("dy", dy, "T B N");
   const Index windows = windows_of(steps, o), batch = dy.dim(1), d = dy.dim(2) / o.width;
   if (dy.dim(0) != windows || dy.dim(2) != d * o.width)
     fail("unfold_backward", "dy {} is not of {} windows of {} steps", dy.shape(), windows, o.width);

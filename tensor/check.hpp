@@ -65,7 +65,7 @@ Index checked_product(const char* operation, Index a, Index b);
 /// Checks shapes against the letters of a signature; a letter means the same extent everywhere.
 ///
 ///     ShapeCheck check("additive_scores");
-///     check("q", q.shape(), "B A")("k", k.shape(), "S B A");
+///     check("q", q, "B A")("k", k, "S B A");
 ///
 /// throws "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q". A letter may carry a
 /// factor ("4H"); a number stands for itself; "..." first stands for any leading axes, unchecked.
@@ -75,6 +75,14 @@ class ShapeCheck {
   explicit ShapeCheck(const char* operation) : operation_(operation) {}
 
   ShapeCheck& operator()(const char* name, const Shape& shape, std::string_view letters);
+  /// Of a Tensor or Var, which must be defined.
+  template <class X>
+  requires requires(const X& x) { x.defined(); }
+  ShapeCheck& operator()(const char* name, const X& x, std::string_view letters) {
+    if (!x.defined()) [[unlikely]]
+      fail_undefined(name);
+    return (*this)(name, x.shape(), letters);
+  }
 
   /// The extent that a letter was found to have.
   Index operator[](char letter) const;
@@ -85,6 +93,7 @@ class ShapeCheck {
     Index extent;
     const char* found_in;
   };
+  [[noreturn]] void fail_undefined(const char* name) const;
   const Binding* find(char letter) const {
     for (const Binding& binding : std::span(bindings_).first(bound_))
       if (binding.letter == letter) return &binding;

@@ -93,8 +93,8 @@ void for_posteriors(const LabelStates& s, const Lattice& y, const Lattice& alpha
 }  // namespace
 
 Ctc ctc(const CtcInput& input, bool with_gradient) {
-  ShapeCheck("ctc")("logits", input.logits.shape(), "T B V")("mask", input.mask.shape(), "T B")(
-      "labels", input.labels.shape(), "U B")("labels_mask", input.labels_mask.shape(), "U B");
+  ShapeCheck("ctc")("logits", input.logits, "T B V")("mask", input.mask, "T B")(
+      "labels", input.labels, "U B")("labels_mask", input.labels_mask, "U B");
   const Index batch = input.logits.dim(1), v = input.logits.dim(2);
   if (input.blank < 0 || input.blank >= v)
     fail("ctc", "the blank, {}, is not in 0 to {}", input.blank, v - 1);

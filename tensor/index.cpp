@@ -130,7 +130,7 @@ Tensor one_hot(const Tensor& ids, Index n, DType dtype) {
 
 Tensor segment_argmax(const Tensor& x, const Tensor& segments, Index n) {
   ShapeCheck("segment_max")("x", x.shape().rank() == 0 ? x.shape() : Shape{x.dim(0)}, "N")(
-      "segments", segments.shape(), "N");
+      "segments", segments, "N");
   const auto* segment = numbers_below("segment_max", "segment", segments, n);
   const Index width = x.shape().product(1, x.rank());
   Tensor places = full(x.shape().with(0, n), -1, DType::i32);

@@ -104,9 +104,9 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
   if (!(smoothing.epsilon >= 0 && smoothing.epsilon < 1))
     fail("cross_entropy", "the smoothing {} is not in [0, 1)", smoothing.epsilon);
   ShapeCheck check("cross_entropy");
-  check("logits", logits.shape(), "N V")("targets", targets.shape(), "N");
+  check("logits", logits, "N V")("targets", targets, "N");
   if (mask.defined()) {
-    check("mask", mask.shape(), "N");
+    check("mask", mask, "N");
     require_same_dtype("cross_entropy", logits, mask);
   }
   numbers_below("cross_entropy", "target", targets, check['V']);
@@ -259,7 +259,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
 Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor& mask,
                               const Tensor& norms, double scale, const Smoothing& smoothing) {
   check_cross_entropy(logits, targets, mask, smoothing);
-  ShapeCheck("cross_entropy")("logits", logits.shape(), "N V")("norms", norms.shape(), "N 2");
+  ShapeCheck("cross_entropy")("logits", logits, "N V")("norms", norms, "N 2");
   const Index n = logits.dim(0), v = logits.dim(1);
   Tensor result = logits.unique()
                       ? logits
@@ -295,7 +295,7 @@ LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const T
   require_same_dtype("layer_norm", x, gain);
   require_same_dtype("layer_norm", x, bias);
   ShapeCheck check("layer_norm");
-  check("x", x.shape(), "... N")("gain", gain.shape(), "N")("bias", bias.shape(), "N");
+  check("x", x, "... N")("gain", gain, "N")("bias", bias, "N");
   const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
   LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm"),
                           Tensor::uninitialized({rows, 4}, x.dtype(), "layer_norm")};

@@ -40,13 +40,13 @@ void check_recurrent(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Ten
   const bool lstm = o.cell == Cell::lstm;
   const char* const operation = operation_of(o.cell);
   ShapeCheck check(operation);
-  check("w_h", w_h.shape(), lstm ? "H 4H" : "H 3H");
-  check("xw", xw.shape(), lstm ? "T B 4H" : "T B 3H");
+  check("w_h", w_h, lstm ? "H 4H" : "H 3H");
+  check("xw", xw, lstm ? "T B 4H" : "T B 3H");
   const auto optional = [&](const char* name, const Tensor& x, const char* letters,
                             bool allowed = true, const char* of = "") {
     if (!x.defined()) return;
     if (!allowed) fail(operation, "{} belongs to {} only", name, of);
-    check(name, x.shape(), letters);
+    check(name, x, letters);
     require_same_dtype(operation, xw, x);
   };
   require_same_dtype(operation, xw, w_h);

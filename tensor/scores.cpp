@@ -39,7 +39,7 @@ struct HeadExtents {
 
 HeadExtents check_additive(const Tensor& q, const Tensor& k, const Tensor& v) {
   ShapeCheck check("additive_scores");
-  check("q", q.shape(), "B A")("k", k.shape(), "S B A")("v", v.shape(), "A");
+  check("q", q, "B A")("k", k, "S B A")("v", v, "A");
   require_same_dtype("additive_scores", q, k);
   require_same_dtype("additive_scores", q, v);
   return {1, check['S'], check['B'], check['A']};
@@ -49,9 +49,9 @@ HeadExtents heads_of(const char* operation, const Tensor& weights, const char* n
                      const Tensor& rows, const Tensor& dc = {}) {
   ShapeCheck check(operation);
   const bool one = weights.rank() == 2;
-  check("weights", weights.shape(), one ? "S B" : "K S B")(name, rows.shape(), "S B D");
+  check("weights", weights, one ? "S B" : "K S B")(name, rows, "S B D");
   require_same_dtype(operation, weights, rows);
-  if (dc.defined()) check("dc", dc.shape(), "B D");
+  if (dc.defined()) check("dc", dc, "B D");
   const Index heads = one ? 1 : check['K'];
   if (heads == 0 || check['D'] % heads != 0)
     fail(operation, "{} {} do not divide into {} heads", name, rows.shape(), heads);
@@ -62,7 +62,7 @@ HeadExtents heads_of(const char* operation, const Tensor& weights, const char* n
 Index check_window(const Tensor& x, const Tensor& positions) {
   if (x.rank() < 2) fail("window", "{} has no (S, B)", x.shape());
   ShapeCheck check("window");
-  check("positions", positions.shape(), "W B")("x", x.shape(), x.rank() == 2 ? "S B" : "S B D");
+  check("positions", positions, "W B")("x", x, x.rank() == 2 ? "S B" : "S B D");
   numbers_below("window", "position", positions, x.dim(0), -1);
   return x.shape().product(2, x.rank());
 }
@@ -100,7 +100,7 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
 
 Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
   ShapeCheck check("dot_scores");
-  check("q", q.shape(), "B A")("k", k.shape(), "S B A");
+  check("q", q, "B A")("k", k, "S B A");
   require_same_dtype("dot_scores", q, k);
   const Shape shape =
       heads == 1 ? Shape{check['S'], check['B']} : Shape{heads, check['S'], check['B']};

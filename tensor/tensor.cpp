@@ -27,6 +27,7 @@ void fail_modified(const Shape& shape) {
 }
 
 void fail_dtype(DType actual, DType wanted, const Shape& shape) {
+  if (actual == wanted) fail("tensor", "an undefined one was accessed");
   fail("tensor", "{} {} was accessed as {}", name_of(actual), shape, name_of(wanted));
 }
 

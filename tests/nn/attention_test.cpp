@@ -312,6 +312,7 @@ TEST_CASE("select: columns of a memory in any order, with repetition") {
 
 TEST_CASE("Attention: masks, coverage and windows that do not fit are errors") {
   const Setting s({.attention = 6}, {});
+  CHECK_ERROR("attention: mask is undefined, in score", s.attention.remember(s.h, {}));
   CHECK_ERROR("attention: mask (S, B) is (7, 2), but B = 3 in h, in score",
               s.attention.remember(s.h, ones({kSteps, 2}, DType::f64)));
   CHECK_ERROR("attention: coverage (S, B) is (7, 1), but B = 3 in mask, in score",

@@ -43,6 +43,18 @@ TEST_CASE("Parameters: a path can be taken only once") {
   CHECK(identical(params["layer.W"].value(), full({2, 3}, 4)));
 }
 
+TEST_CASE("Parameters: an extent below 1 is an error that names the parameter") {
+  nn::Parameters params;
+  const nn::Scope scope = params / "decoder" / "output";
+  CHECK_ERROR("Parameters: 'decoder.output.W' (0, 5) has an extent below 1",
+              nn::Linear(scope, 0, 5));
+  CHECK_ERROR("Parameters: 'decoder.output.W' (4, -1) has an extent below 1",
+              nn::Linear(scope, 4, -1));
+  CHECK_ERROR("Parameters: 'decoder.output.gain' (0) has an extent below 1",
+              nn::LayerNorm(scope, 0));
+  CHECK(params.all().empty());
+}
+
 TEST_CASE("Parameters: what an initial value throws leaves no parameter behind") {
   nn::Parameters params;
   CHECK_THROWS_AS(params.add("W", {3}, nn::init::glorot()), Error);

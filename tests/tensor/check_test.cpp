@@ -24,7 +24,8 @@ TEST_CASE("ShapeCheck: a wrong number of axes is an error, where dots do not sta
   CHECK_ERROR("lstm: h0 (B, H) is (3, 2, 5), but 2 axes were expected",
               ShapeCheck("lstm")("h0", {3, 2, 5}, "B H"));
   CHECK_ERROR("lstm: h0 (B) is (), but 1 axes were expected", ShapeCheck("lstm")("h0", {}, "B"));
-  ShapeCheck("scalar")("loss", {}, "");
+  CHECK_ERROR("lstm: h0 is undefined", ShapeCheck("lstm")("h0", Tensor(), ""));
+  ShapeCheck("scalar")("loss", scalar(1), "");
   ShapeCheck check("linear");
   check("w", {5, 4}, "K N");
   check("x", {3, 2, 5}, "... K");

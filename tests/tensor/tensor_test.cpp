@@ -153,6 +153,7 @@ TEST_CASE("Tensor: reshape keeps the order of elements, fills in -1, and must fi
 TEST_CASE("Tensor: elements are accessed as what they are") {
   Tensor x = zeros({3, 2});
   CHECK_ERROR("tensor: f32 (3, 2) was accessed as f64", x.data<double>());
+  CHECK_ERROR("tensor: an undefined one was accessed", Tensor().data<float>());
   CHECK_ERROR("tensor: f32 (3, 2) was accessed as i32", x.mutable_data<std::int32_t>());
   CHECK_THROWS_AS(Tensor().data<float>(), Error);
 }

@@ -132,7 +132,6 @@ void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
         .m = slot(0, i).mutable_data<T>(),
         .v = slot(1, i).mutable_data<T>(),
         .gradient = gradient.data<T>(),
-        .scale = T(1),
         .beta1 = static_cast<T>(options_.beta1),
         .beta2 = static_cast<T>(options_.beta2),
         .rate = static_cast<T>(rate_ / (1 - std::pow(options_.beta1, t))),

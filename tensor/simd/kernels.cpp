@@ -455,7 +455,7 @@ HWY_INLINE void Run(const AdditiveScoreBackwardRow<T>& row, Index n) {
 template <class T>
 HWY_INLINE void Run(const AdamRow<T>& row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto g = hn::Mul(at.load(row.gradient), at.set(row.scale));
+    const auto g = at.load(row.gradient);
     const auto m = hn::MulAdd(at.set(row.beta1), at.load(row.m), hn::Mul(at.set(1 - row.beta1), g));
     const auto v = hn::MulAdd(at.set(row.beta2), at.load(row.v),
                               hn::Mul(at.set(1 - row.beta2), hn::Mul(g, g)));

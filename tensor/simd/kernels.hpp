@@ -170,8 +170,8 @@ struct SoftmaxGradientRow {
   T* dx;
 };
 
-/// Adam (Kingma and Ba, 2015, algorithm 1) with the gradient scaled first:
-///     g = scale · gradient,  m = β₁ m + (1 - β₁) g,  v = β₂ v + (1 - β₂) g²,
+/// Adam (Kingma and Ba, 2015, algorithm 1):
+///     m = β₁ m + (1 - β₁) g,  v = β₂ v + (1 - β₂) g²,
 ///     w -= decay · w + rate · m / (√v · root + ε)
 /// where `rate` and `root` hold the bias corrections, and `decay` is the share of w that decoupled
 /// weight decay takes (Loshchilov and Hutter, 2019).
@@ -179,7 +179,7 @@ template <class T>
 struct AdamRow {
   T *w, *m, *v;
   const T* gradient;
-  T scale, beta1, beta2, rate, root, epsilon;
+  T beta1, beta2, rate, root, epsilon;
   T decay = 0;
 };
 

@@ -200,12 +200,11 @@ void MovingAverage::update() {
   const double beta = std::min(decay_, (1 + t) / (10 + t));
   for (std::size_t i = 0; i < count_; ++i) {
     const Tensor& w = parameters_.all()[i].variable.value();
-    visit_elements("MovingAverage", std::tie(w, slot(0, i)), [&]<class T>(const T* from, T* a) {
+    const auto compute = [=]<class T>(Index begin, Index end, const T* from, T* a) {
       const T share = static_cast<T>(1 - beta);
-      parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
-        for (Index k = begin; k < end; ++k) a[k] += share * (from[k] - a[k]);
-      });
-    });
+      for (Index k = begin; k < end; ++k) a[k] += share * (from[k] - a[k]);
+    };
+    parallel_rows("MovingAverage", std::tie(w, slot(0, i)), w.size(), tile, compute);
   }
 }
 

@@ -82,42 +82,24 @@ constexpr Index rows_of_tile(Index work) {
   return std::max<Index>(1, elementwise_tile / std::max<Index>(1, work));
 }
 
-namespace detail {
-
-template <class T, class F, class... Tensors, std::size_t... i>
-void run_rows(const std::tuple<Tensors&...>& tensors, Index rows, Index tile, const F& f,
-              std::index_sequence<i...>) {
-  const std::tuple data{elements<T>(std::get<i>(tensors))...};  // in their order
-  parallel_for((rows + tile - 1) / tile, [&](Index k) {
-    const Index begin = k * tile, end = std::min(rows, begin + tile);
-    if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(std::get<i>(data))...>) {
-      f(begin, end, std::get<i>(data)...);
-    } else {
-      for (Index row = begin; row < end; ++row) f(row, std::get<i>(data)...);
-    }
-  });
-}
-
-}  // namespace detail
-
 /// The loop of an operation: f(row, pointers...) for every row in [0, rows), or f(begin, end,
 /// pointers...) for tiles of rows, spread over the pool, with pointers to the elements of the
 /// tensors, to write where a tensor is not const:
 ///     parallel_rows("tanh", std::tie(x, y), x.size(), elementwise_tile,
 ///                   [](Index i, const auto* from, auto* to) { to[i] = std::tanh(from[i]); });
 /// All have the dtype of the first one. Throws as visit_floating does.
-template <class F, class... Tensors>
-void parallel_rows(const char* operation, const std::tuple<Tensors&...>& tensors, Index rows,
-                   Index tile, const F& f) {
-  const Tensor& first = std::get<0>(tensors);
-  require_floating(operation, first);
-  const auto all = std::index_sequence_for<Tensors...>();
-  try {
-    first.dtype() == DType::f32 ? detail::run_rows<float>(tensors, rows, tile, f, all)
-                                : detail::run_rows<double>(tensors, rows, tile, f, all);
-  } catch (const OutOfMemory& error) {
-    error.throw_as(operation);
-  }
+template <class Tensors, class F>
+void parallel_rows(const char* operation, const Tensors& tensors, Index rows, Index tile,
+                   const F& f) {
+  visit_elements(operation, tensors, [&](auto*... data) {
+    parallel_ranges(rows, tile, [&](Index begin, Index end) {
+      if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(data)...>) {
+        f(begin, end, data...);
+      } else {
+        for (Index row = begin; row < end; ++row) f(row, data...);
+      }
+    });
+  });
 }
 
 }  // namespace attune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <type_traits>
 #include <vector>
@@ -20,12 +21,6 @@ class OperationName {
 
  private:
   const char* name_;
-};
-
-/// A Var that is only looked at: a list of them copies no counted reference.
-struct InputVar {
-  InputVar(const Var& input) : var(&input) {}  // NOLINT: {x, y} lists inputs
-  const Var* var;
 };
 
 /// An operation being declared; converts to the Var that is its result.
@@ -68,18 +63,18 @@ class Recording {
   /// that backward was not asked for):
   ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
-  Recording& joint(const InputVar (&inputs)[N], Pullback&& pullback) {
+  Recording& joint(const std::reference_wrapper<const Var> (&inputs)[N], Pullback&& pullback) {
     static_assert(N <= detail::max_joint_inputs);
     bool needed = false;
-    for (const auto [var] : inputs) {
+    for (const Var& input : inputs) {
       if (detail::detects_anomaly()) [[unlikely]]
-        inputs_.push_back(*var);
-      needed |= var->requires_gradient();
+        inputs_.push_back(input);
+      needed |= input.requires_gradient();
     }
     if (!needed || !detail::recording_enabled) return *this;
     std::array<detail::Target, N> targets;
     for (std::size_t i = 0; i < N; ++i)
-      targets[i] = {inputs[i].var->node(), inputs[i].var->output()};
+      targets[i] = {inputs[i].get().node(), inputs[i].get().output()};
     add(new detail::EdgeOf<N, std::decay_t<Pullback>>(std::move(targets),
                                                       std::forward<Pullback>(pullback)));
     return *this;

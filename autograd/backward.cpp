@@ -36,8 +36,7 @@ void GradientSlot::add(Tensor gradient) {
   if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_) {
     fail(fmt::format("backward of {}", detail::pullback_context.operation),
          "the gradient of an input {} {} came out as {}", name_of(dtype_), shape_,
-         gradient.defined() ? fmt::format("{} {}", name_of(gradient.dtype()), gradient.shape())
-                            : "undefined");
+         describe(gradient));
   }
   bytes_of(gradient);  // which may be a capture
   if (!sum_.defined()) {

@@ -20,11 +20,8 @@ void check_places(const char* operation, const char* name, const Var& x, const T
                   const Tensor& mask) {
   if (x.shape().without(-1) != targets.shape() ||
       (mask.defined() && mask.shape() != targets.shape())) {
-    const auto shape_of = [](const Tensor& some) {
-      return some.defined() ? to_string(some.shape()) : "undefined";
-    };
     fail(operation, "shapes do not fit: {} {}, targets {}, mask {}", name, x.shape(),
-         shape_of(targets), shape_of(mask));
+         describe(targets), describe(mask));
   }
 }
 
@@ -50,20 +47,6 @@ double scale_of(const char* operation, Reduction reduction, const Tensor& mask, 
 /// Bytes of the logits of one block, which stay in a shared cache, and the least rows of a block:
 /// each block reads and writes the whole gradient of W, which is too slow for few rows.
 constexpr Index block_bytes = Index{8} << 20, least_rows = 256;
-
-/// Places of the elements that are not 0 (i32); undefined when all are.
-Tensor places_of_used(const Tensor& mask) {
-  if (!mask.defined()) return {};
-  require_places_in_i32("affine_cross_entropy", mask.size());
-  const std::vector<double> weights = mask.to_vector<double>();
-  std::vector<std::int32_t> places;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] != 0) places.push_back(static_cast<std::int32_t>(i));
-  }
-  if (places.size() == weights.size()) return {};
-  return Tensor::of(Shape{static_cast<Index>(places.size())},
-                    std::span<const std::int32_t>(places));
-}
 
 /// Gradients of a loss by x (N, R), W and b; undefined where none is wanted.
 struct AffineGradients {
@@ -109,10 +92,6 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
   check_places("affine_cross_entropy", "x", x, targets, mask);
   numbers_below("cross_entropy", "target", targets, check['V']);
 }
-
-}  // namespace
-
-namespace {
 
 Var reduced(const Var& losses, Reduction reduction) {
   return reduction == Reduction::sum ? sum(losses) : mean(losses);
@@ -168,7 +147,9 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   if (!affine.W.defined()) return cross_entropy(x, targets, mask, options);
   check_affine(x, affine, targets, mask);
   const Tensor all = x.value().reshape({-1, x.dim(-1)}),
-               words = flat_mask("affine_cross_entropy", mask, x), places = places_of_used(words);
+               words = flat_mask("affine_cross_entropy", mask, x);
+  Tensor places;  // of the rows that count; undefined where all do
+  if (words.defined() && attune::all(words).item() == 0) places = nonzero(words).reshape({-1});
   const auto used = [&](const Tensor& of) { return places.defined() ? gather(of, places) : of; };
   const Tensor weights = words.defined() ? used(words) : words;
   const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));

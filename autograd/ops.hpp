@@ -31,17 +31,15 @@ Var operator-(const Var& x);
 #define ATTUNE_FUNCTION(name, kept, value, gradient) Var name(const Var& x);
 #include <attune/tensor/functions.inc>
 
-/// x σ(2u), u = √(2/π) (x + 0.044715 x³): the tanh form of the GELU (Hendrycks and Gimpel, 2016).
+// What these compute: tensor/elementwise.hpp.
 Var gelu(const Var& x);
 Var power(const Var& a, const Var& b);
 Var power(const Var& a, double b);
-/// The larger of two; where they are equal, the gradient goes to a.
+/// Where a and b are equal, the gradient goes to a.
 Var maximum(const Var& a, const Var& b);
-/// The smaller of two; where they are equal, the gradient goes to a.
 Var minimum(const Var& a, const Var& b);
-/// a where the mask is 1, b where it is 0; all three broadcast. The element that is not selected does
-/// not matter, NaN included, and its gradient is 0. That holds for what it was computed from element
-/// by element, too, as 0 times an infinite slope counts as 0 there:
+/// An element that is not selected has gradient 0. So has what it was computed from element by
+/// element, as 0 times an infinite slope counts as 0 there:
 ///     where(mask, a * log(a), 0.0)      // entropy with 0 log 0 = 0
 /// Other operations mix elements: where their input may be NaN, select that first, as in
 /// matmul(where(mask, x, 0.0), w).

@@ -167,8 +167,8 @@ const Tensor& find_tensor(const Safetensors& file, const std::string& name, cons
   const Tensor* from = file.find(name);
   if (!from) fail("checkpoint", "there is no '{}' {} in it", name, shape);
   if (from->shape() != shape || from->dtype() != dtype) {
-    fail("checkpoint", "'{}' is {} {}, but {} {} was expected", name, name_of(from->dtype()),
-         from->shape(), name_of(dtype), shape);
+    fail("checkpoint", "'{}' is {}, but {} {} was expected", name, describe(*from), name_of(dtype),
+         shape);
   }
   return *from;
 }

@@ -6,6 +6,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/index.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 namespace {
@@ -109,13 +110,12 @@ Tensor argsort(const Tensor& x, Index k, int axis, Order order) {
 }
 
 Tensor nonzero(const Tensor& x) {
+  require_places_in_i32("nonzero", x.size());
   const auto used = not_equal(x, 0).to_vector<std::int32_t>();
   std::vector<std::int32_t> indices;
   for (Index i = 0; i < x.size(); ++i) {
     if (used[i] == 0) continue;
-    Index rest = i;
-    std::array<Index, Shape::max_rank> at{};
-    for (int axis = x.rank(); axis-- > 0; rest /= x.dim(axis)) at[axis] = rest % x.dim(axis);
+    const auto at = element_index(x.shape(), i);
     for (int axis = 0; axis < x.rank(); ++axis)
       indices.push_back(static_cast<std::int32_t>(at[axis]));
   }

@@ -97,6 +97,20 @@ void for_log_sums(const AxisView& view, Index i, const T* x, const Body& body) {
   }
 }
 
+/// log_sum_exp along an axis, which stays with extent 1.
+Tensor log_sum_exp_along(const Tensor& x, int axis) {
+  const AxisView view("log_sum_exp", x, axis);
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
+  fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
+  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
+    for_log_sums(view, i, from, [&](Index j, const T*, const LogSum<T>& sum) {
+      to[view.reduced(j)] = static_cast<T>(sum.shift + std::log(sum.total));
+    });
+  };
+  parallel_rows("log_sum_exp", std::tie(x, y), view.blocks(), view.tile(), compute);
+  return y;
+}
+
 constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
 
 void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask,
@@ -186,24 +200,6 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
   parallel_rows("softmax", std::tie(y, dy, dx), view.blocks(), view.tile(), compute);
   return dx;
 }
-
-namespace {
-
-/// log_sum_exp along an axis, which stays with extent 1.
-Tensor log_sum_exp_along(const Tensor& x, int axis) {
-  const AxisView view("log_sum_exp", x, axis);
-  Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
-  fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
-  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
-    for_log_sums(view, i, from, [&](Index j, const T*, const LogSum<T>& sum) {
-      to[view.reduced(j)] = static_cast<T>(sum.shift + std::log(sum.total));
-    });
-  };
-  parallel_rows("log_sum_exp", std::tie(x, y), view.blocks(), view.tile(), compute);
-  return y;
-}
-
-}  // namespace
 
 Tensor log_sum_exp(const Tensor& x, const Axes& axes, KeepAxes keep) {
   return over_axes("log_sum_exp", x, axes, keep, log_sum_exp_along);

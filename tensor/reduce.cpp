@@ -68,6 +68,28 @@ double scaled_norm(const T* x, Index n, Index step) {
   return largest * std::sqrt(total);
 }
 
+/// The norm along an axis, which stays with extent 1.
+Tensor norm_along(const Tensor& x, int axis) {
+  const detail::AxisView view("norm", x, axis);
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "norm");
+  fill(y, 0);  // where the axis is empty
+  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
+    const detail::AxisView::Block block = view.block(i);
+    double total[detail::widest_column_block] = {};
+    view.for_elements(block, [&](Index at, Index j) {
+      const double v = from[at];
+      total[j] += v * v;
+    });
+    for (Index j = 0; j < block.width; ++j) {
+      const bool exact = total[j] > 1e-290 && total[j] < std::numeric_limits<double>::infinity();
+      to[view.reduced(block.first) + j] = static_cast<T>(
+          exact ? std::sqrt(total[j]) : scaled_norm(from + block.first + j, view.n, view.inner));
+    }
+  };
+  parallel_rows("norm", std::tie(x, y), view.blocks(), view.tile(), compute);
+  return y;
+}
+
 }  // namespace
 
 std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape& shape,
@@ -254,32 +276,6 @@ Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, 
   return dx;
 }
 
-namespace {
-
-/// The norm along an axis, which stays with extent 1.
-Tensor norm_along(const Tensor& x, int axis) {
-  const detail::AxisView view("norm", x, axis);
-  Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "norm");
-  fill(y, 0);  // where the axis is empty
-  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
-    const detail::AxisView::Block block = view.block(i);
-    double total[detail::widest_column_block] = {};
-    view.for_elements(block, [&](Index at, Index j) {
-      const double v = from[at];
-      total[j] += v * v;
-    });
-    for (Index j = 0; j < block.width; ++j) {
-      const bool exact = total[j] > 1e-290 && total[j] < std::numeric_limits<double>::infinity();
-      to[view.reduced(block.first) + j] = static_cast<T>(
-          exact ? std::sqrt(total[j]) : scaled_norm(from + block.first + j, view.n, view.inner));
-    }
-  };
-  parallel_rows("norm", std::tie(x, y), view.blocks(), view.tile(), compute);
-  return y;
-}
-
-}  // namespace
-
 Tensor norm(const Tensor& x, const Axes& axes, KeepAxes keep) {
   return over_axes("norm", x, axes, keep, norm_along);
 }
@@ -306,13 +302,15 @@ std::string first_not_finite(const Tensor& x) {
   });
 }
 
+std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number) {
+  std::array<Index, Shape::max_rank> at{};
+  for (int axis = shape.rank(); axis-- > 0; number /= shape[axis]) at[axis] = number % shape[axis];
+  return at;
+}
+
 std::string element_name(const Shape& shape, Index number) {
-  std::vector<Index> at(shape.rank());
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    at[axis] = number % shape[axis];
-    number /= shape[axis];
-  }
-  return to_string(Shape(at));
+  const auto at = element_index(shape, number);
+  return to_string(std::span(at).first(shape.rank()));
 }
 
 }  // namespace attune

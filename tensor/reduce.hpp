@@ -91,7 +91,8 @@ double sum_of_squares(const Tensor& x);
 /// is none, as in a tensor of i32 or one that is not defined.
 std::string first_not_finite(const Tensor& x);
 
-/// "(0, 3)": where the element of that number stands, in row-major order.
+/// The index of the element of that number, in row-major order; and as text, "(0, 3)".
+std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number);
 std::string element_name(const Shape& shape, Index number);
 
 }  // namespace attune

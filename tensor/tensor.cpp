@@ -85,10 +85,6 @@ class Picture {
   std::size_t width_ = 0;
 };
 
-std::string describe(const Tensor& x) {
-  return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape())) : "undefined";
-}
-
 /// Calls f with a zero of the element type, i32 included.
 template <class F>
 decltype(auto) visit(DType dtype, F f) {
@@ -308,6 +304,10 @@ void copy(const Tensor& from, Tensor& to) {
   parallel_ranges(std::ssize(source), copy_tile, [&](Index begin, Index end) {
     std::memcpy(target.data() + begin, source.data() + begin, end - begin);
   });
+}
+
+std::string describe(const Tensor& x) {
+  return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape())) : "undefined";
 }
 
 std::string to_string(const Tensor& x, int digits) {

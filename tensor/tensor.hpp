@@ -201,6 +201,9 @@ std::span<std::byte> mutable_bytes_of(Tensor& x);
 std::string to_string(const Tensor& x, int digits = 6);
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
+/// "f32 (2, 3)", or "undefined": a tensor in a message.
+std::string describe(const Tensor& x);
+
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
 /// Whether both are the same elements. Throws where they overlap in any other way, as an in-place

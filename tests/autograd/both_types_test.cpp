@@ -213,7 +213,7 @@ TEST_CASE("cross_entropy: of distributions weighs positions as that of numbers d
 TEST_CASE("cross_entropy: distributions as targets have the logits' shape") {
   CHECK_ERROR("cross_entropy: targets (2) and logits (2, 3) differ",
               cross_entropy(zeros({2, 3}), zeros({2})));
-  CHECK_ERROR("cross_entropy: shapes do not fit: logits (2, 3), targets (2), mask (1)",
+  CHECK_ERROR("cross_entropy: shapes do not fit: logits (2, 3), targets f32 (2), mask f32 (1)",
               cross_entropy(zeros({2, 3}), zeros({2, 3}), ones({1})));
   CHECK_ERROR("cross_entropy: there is no position with mask 1",
               cross_entropy(zeros({2, 3}), zeros({2, 3}), zeros({2})));

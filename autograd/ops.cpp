@@ -45,17 +45,15 @@ Tensor selected(const char* operation, const Tensor& dy, const Tensor& mask, boo
              [=]<class T>(T d, T m) { return detail::select((m != 0) == ones, d, T(0)); });
 }
 
-/// y is a where first(a, b) or a is NaN, else b. A gradient goes to the one that was selected.
-template <class First>
-Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, First first) {
-  const auto share = [=, a = a.value(), b = b.value()](const Tensor& dy, bool of_a) {
-    const Tensor mask =
-        zip(operation, a, b, [&](auto u, auto v) { return first(u, v) | (u != u); });
-    return sum_to(selected(operation, dy, mask, of_a), of_a ? a.shape() : b.shape());
+/// y is a where chosen() is 1, else b. A gradient goes to the one that was selected.
+template <class Chosen>
+Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, Chosen chosen) {
+  const auto share = [=](const Tensor& dy, const Shape& shape, bool of_a) {
+    return sum_to(selected(operation, dy, chosen(), of_a), shape);
   };
   return record(operation, y)
-      .wrt(a, [share](const Tensor& dy) { return share(dy, true); })
-      .wrt(b, [share](const Tensor& dy) { return share(dy, false); });
+      .wrt(a, [=, shape = a.shape()](const Tensor& dy) { return share(dy, shape, true); })
+      .wrt(b, [=, shape = b.shape()](const Tensor& dy) { return share(dy, shape, false); });
 }
 
 /// dy of a reduction over `axes`, repeated over what was reduced.
@@ -176,25 +174,20 @@ Var power(const Var& a, double b) {
 }
 
 Var maximum(const Var& a, const Var& b) {
-  return either("maximum", maximum(a.value(), b.value()), a, b,
-                [](auto u, auto v) { return u >= v; });
+  return either("maximum", maximum(a.value(), b.value()), a, b, [a = a.value(), b = b.value()] {
+    return zip("maximum", a, b, [](auto u, auto v) { return (u >= v) | (u != u); });
+  });
 }
 
 Var minimum(const Var& a, const Var& b) {
-  return either("minimum", minimum(a.value(), b.value()), a, b,
-                [](auto u, auto v) { return u <= v; });
+  return either("minimum", minimum(a.value(), b.value()), a, b, [a = a.value(), b = b.value()] {
+    return zip("minimum", a, b, [](auto u, auto v) { return (u <= v) | (u != u); });
+  });
 }
 
 Var where(const Mask& mask, const Var& a, const Var& b) {
-  Recording result = record("where", where(mask, a.value(), b.value()));
-  const Tensor chosen = mask.to(a.dtype());
-  result.wrt(a, [chosen, shape = a.shape()](const Tensor& dy) {
-    return sum_to(selected("where", dy, chosen, true), shape);
-  });
-  result.wrt(b, [chosen, shape = b.shape()](const Tensor& dy) {
-    return sum_to(selected("where", dy, chosen, false), shape);
-  });
-  return result;
+  const Tensor y = where(mask, a.value(), b.value());
+  return either("where", y, a, b, [chosen = mask.to(a.dtype())] { return chosen; });
 }
 
 // Products and sums

@@ -38,6 +38,21 @@ void check_range(const char* operation, const Shape& shape, int axis, Index begi
     fail(operation, "{} to {} of axis {} of {} do not exist", begin, end, axis, shape);
 }
 
+/// Sum and product, where what a caller gave enters; throw where no Index can hold it.
+Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
+  Index total = 0;
+  for (const Index term : terms) {
+    if (__builtin_add_overflow(total, term, &total))
+      fail(operation, "{} is too large a sum", fmt::join(terms, " + "));
+  }
+  return total;
+}
+Index checked_product(const char* operation, Index a, Index b) {
+  Index product;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  fail(operation, "{} x {} is too large a product", a, b);
+}
+
 /// `count` units of `bytes` bytes, `stride` bytes apart, one after another.
 void copy_units(const std::byte* from, Index stride, std::byte* to, Index count, Index bytes) {
   const auto copy_all = [&](auto size) {

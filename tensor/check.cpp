@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <attune/tensor/fail.hpp>
 
@@ -99,21 +99,6 @@ OutOfMemory::OutOfMemory(std::string_view operation, std::string what, std::size
 void OutOfMemory::throw_as(std::string_view operation) const {
   if (named_) throw;
   throw OutOfMemory(operation, what_, bytes_);
-}
-
-Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
-  Index total = 0;
-  for (const Index term : terms) {
-    if (__builtin_add_overflow(total, term, &total))
-      fail(operation, "{} is too large a sum", fmt::join(terms, " + "));
-  }
-  return total;
-}
-
-Index checked_product(const char* operation, Index a, Index b) {
-  Index product;
-  if (!__builtin_mul_overflow(a, b, &product)) return product;
-  fail(operation, "{} x {} is too large a product", a, b);
 }
 
 ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::string_view letters) {

@@ -58,10 +58,6 @@ namespace detail {
 /// ", in encoder.forward".
 [[noreturn]] void fail(std::string_view operation, std::string_view message);
 
-/// Sum and product, where what a caller gave enters; throws where no Index can hold it.
-Index checked_sum(const char* operation, std::initializer_list<Index> terms);
-Index checked_product(const char* operation, Index a, Index b);
-
 /// Checks shapes against the letters of a signature; a letter means the same extent everywhere.
 ///
 ///     ShapeCheck check("additive_scores");

@@ -28,7 +28,7 @@ def declared_in(header):
     """The names of functions that a header declares outside of classes and of `detail`; a macro
     declares its first argument.
     """
-    text = re.sub(r"namespace detail \{.*?\n\}", "", header.read_text(), flags=re.S)
+    text = re.sub(r"namespace detail \{.*?\n\}  // namespace detail", "", header.read_text(), flags=re.S)
     names = re.findall(r"^(?!//|#|using |return )\w[^\n(]*[ &*>](\w+)\(", text, re.M)
     return set(names + re.findall(r"^ATTUNE_\w+\((\w+),", text, re.M)) - {"op", "name"}
 

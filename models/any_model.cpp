@@ -5,7 +5,7 @@
 
 #include <attune/models/any_model.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::models {
 namespace {
@@ -41,7 +41,7 @@ const ModelKind& model_kind(std::string_view name) {
     if (name == one.name) return one;
     names.push_back(one.name);
   }
-  fail("model", fmt::format("{} is not one of {}", in_quotes(name), fmt::join(names, ", ")));
+  fail("model", "{} is not one of {}", in_quotes(name), fmt::join(names, ", "));
 }
 
 OptionList options_of(AnyModelOptions& o) {
@@ -63,15 +63,14 @@ void check_option(const AnyModelOptions& options, const std::string& name) {
     having.push_back(kind.name);
   }
   if (!having.empty())
-    fail(name, fmt::format("the model {} has no such option, only {}", options.name,
-                           fmt::join(having, ", ")));
+    fail(name, "the model {} has no such option, only {}", options.name, fmt::join(having, ", "));
 }
 
 void set(AnyModelOptions& options, const std::string& name, const std::string& value) {
   check_option(options, name);
   const OptionList own = options_of(options);
   const Option* const one = find(own, name);
-  if (!one) fail(name, fmt::format("there is no such option of the model {}", options.name));
+  if (!one) fail(name, "there is no such option of the model {}", options.name);
   one->set(value);
 }
 
@@ -90,7 +89,7 @@ AnyModel::AnyModel(const nn::Scope& scope, const AnyModelOptions& options,
                    const Vocabularies& sizes) {
   const ModelKind& kind = model_kind(options.name);
   if (options.own.index() != kind.defaults.own.index())
-    fail("AnyModel", fmt::format("the options are not those of the model {}", options.name));
+    fail("AnyModel", "the options are not those of the model {}", options.name);
   if (options.coverage_loss > 0 && !kind.attends)
     fail("AnyModel", "coverage is of attention, and this model has none");
   AnyModelOptions sized = options;

@@ -6,8 +6,8 @@
 
 #include <attune/models/ctc.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/ctc.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -20,7 +20,7 @@ void check(const char* operation, const Tensor& logits, const Tensor& mask,
   shapes("logits", logits, "T B V")("mask", mask, "T B");
   for (const auto& [name, symbol] : symbols) {
     if (symbol >= 0 && symbol < logits.dim(2)) continue;
-    fail(operation, fmt::format("the {}, {}, is not in 0 to {}", name, symbol, logits.dim(2) - 1));
+    fail(operation, "the {}, {}, is not in 0 to {}", name, symbol, logits.dim(2) - 1);
   }
 }
 

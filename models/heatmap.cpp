@@ -9,25 +9,23 @@
 
 #include <attune/models/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::report {
 namespace {
 
 using text::clusters, text::cut, text::display_width;
 
-/// Throws Error when the weights are not one finite number >= 0 per cell.
 void check(const Heatmap& map) {
   const std::size_t rows = map.rows.size(), columns = map.columns.size();
   if (map.weights.size() != rows * columns) {
-    fail("heatmap", fmt::format("weights has {} values, but {} rows x {} columns need {}",
-                                map.weights.size(), rows, columns, rows * columns));
+    fail("heatmap", "weights has {} values, but {} rows x {} columns need {}", map.weights.size(),
+         rows, columns, rows * columns);
   }
   for (std::size_t i = 0; i < map.weights.size(); ++i) {
     if (const double w = map.weights[i]; !(std::isfinite(w) && w >= 0)) {
-      fail("heatmap",
-           fmt::format("weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
-                       i / columns, i % columns, w));
+      fail("heatmap", "weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
+           i / columns, i % columns, w);
     }
   }
 }
@@ -344,8 +342,7 @@ std::string escape(std::string_view text) {
 std::string terminal(const Heatmap& map, const TerminalOptions& options) {
   check(map);
   if (options.width < 10) {
-    fail("heatmap",
-         fmt::format("the terminal has {} columns, but at least 10 are needed", options.width));
+    fail("heatmap", "the terminal has {} columns, but at least 10 are needed", options.width);
   }
   return Drawing(map, options).text();
 }
@@ -353,9 +350,9 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options) {
 std::string svg(const Heatmap& map, const SvgOptions& options) {
   check(map);
   if (!(options.cell >= 2))
-    fail("heatmap", fmt::format("a cell is {} pixels, but at least 2 are needed", options.cell));
+    fail("heatmap", "a cell is {} pixels, but at least 2 are needed", options.cell);
   if (!(options.darkest > 0))
-    fail("heatmap", fmt::format("the darkest weight is {}, expected > 0", options.darkest));
+    fail("heatmap", "the darkest weight is {}, expected > 0", options.darkest);
   const Picture p(map, options);
   const double width = p.width + 2 * margin, height = p.height + 2 * margin;
   // Below some three quarters of its size the labels are hard to read: a narrow page scrolls the

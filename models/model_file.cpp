@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/model_file.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::models::detail {
 namespace {
@@ -38,13 +38,11 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
   const Metadata& metadata = file.metadata;
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != file_format)
-    fail("checkpoint",
-         fmt::format("the format is {}, expected '{}'",
-                     format == metadata.end() ? "not named" : in_quotes(format->second),
-                     file_format));
+    fail("checkpoint", "the format is {}, expected '{}'",
+         format == metadata.end() ? "not named" : in_quotes(format->second), file_format);
   const std::string& stored = nn::load_text(metadata, "model");
   if (!name.empty() && stored != name)
-    fail("checkpoint", fmt::format("its model is {}, expected {}", in_quotes(stored), name));
+    fail("checkpoint", "its model is {}, expected {}", in_quotes(stored), name);
   const auto codec = [&](const std::string& side) -> text::Codec {
     return {entry(metadata, side + "_tokenizer",
                   [&](const auto& text) { return text::tokenizer_from_json(text, rewriter); }),

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/models/options.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::models {
 namespace {
@@ -26,9 +26,8 @@ T number(const std::string& name, const std::string& text, double low, double hi
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto real = static_cast<double>(value);
   if (error != std::errc() || end != text.data() + text.size() || !(real >= low && real <= high)) {
-    fail(name, fmt::format("{} is not a {} from {} to {}", in_quotes(text),
-                           std::is_integral_v<T> ? "whole number" : "number", bound<T>(low),
-                           bound<T>(high)));
+    fail(name, "{} is not a {} from {} to {}", in_quotes(text),
+         std::is_integral_v<T> ? "whole number" : "number", bound<T>(low), bound<T>(high));
   }
   return value;
 }
@@ -87,7 +86,7 @@ Option detail::choice(std::string name, std::string help, std::vector<std::strin
     std::ranges::replace(text, '_', '-');
     const auto at = std::ranges::find(choices, text);
     if (at == choices.end())
-      fail(name, fmt::format("{} is not one of {}", in_quotes(text), fmt::join(choices, ", ")));
+      fail(name, "{} is not one of {}", in_quotes(text), fmt::join(choices, ", "));
     set(static_cast<std::size_t>(at - choices.begin()));
   };
   return option;

@@ -10,7 +10,7 @@
 
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::text {
 namespace {
@@ -96,8 +96,7 @@ void check(const sentencepiece::util::Status& status) {
 }
 
 void check_utf8(std::string_view line) {
-  if (const auto bad = find_bad_byte(line))
-    fail("sentencepiece", fmt::format("byte {} is not UTF-8", *bad + 1));
+  if (const auto bad = find_bad_byte(line)) fail("sentencepiece", "byte {} is not UTF-8", *bad + 1);
 }
 
 /// Lines as sentencepiece's trainer reads them.
@@ -132,7 +131,7 @@ SentencePiece SentencePiece::train(std::span<const std::string> lines,
     fail("sentencepiece", "there is no text to train on");
   constexpr int most = 1 << 30;  // of pieces, and of bytes in a line
   if (options.pieces < 1 || options.pieces > most)
-    fail("sentencepiece", fmt::format("{} is not a number of pieces", options.pieces));
+    fail("sentencepiece", "{} is not a number of pieces", options.pieces);
   const std::unordered_map<std::string, std::string> arguments = {
       {"model_type", options.model == PieceModel::bpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(options.pieces)},

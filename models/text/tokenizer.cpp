@@ -11,7 +11,7 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/file.hpp>
 
 namespace attune::text {
@@ -57,9 +57,8 @@ Vocabulary::Vocabulary(std::span<const std::string> tokens)
     : tokens_(special.begin(), special.end()) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    if (!ids_.emplace(tokens_[i], static_cast<std::int32_t>(i)).second) {
+    if (!ids_.emplace(tokens_[i], static_cast<std::int32_t>(i)).second)
       fail("vocabulary", in_quotes(tokens_[i]) + " occurs twice");
-    }
   }
 }
 
@@ -69,8 +68,7 @@ std::int32_t Vocabulary::id(std::string_view token) const {
 }
 
 const std::string& Vocabulary::token(std::int32_t id) const {
-  if (id < 0 || id >= size())
-    fail("vocabulary", fmt::format("there is no token {} among {}", id, size()));
+  if (id < 0 || id >= size()) fail("vocabulary", "there is no token {} among {}", id, size());
   return tokens_[id];
 }
 
@@ -81,8 +79,8 @@ void count_tokens(TokenCounts& counts, std::span<const std::string> tokens) {
 Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options) {
   const auto specials = static_cast<std::int64_t>(special.size());
   if (options.maximum_size != 0 && options.maximum_size <= specials) {
-    fail("vocabulary", fmt::format("a size of at most {} has no room beside the {} special tokens",
-                                   options.maximum_size, specials));
+    fail("vocabulary", "a size of at most {} has no room beside the {} special tokens",
+         options.maximum_size, specials);
   }
   std::vector<std::pair<std::int64_t, std::string>> ranked;
   for (const auto& [token, count] : counts) {
@@ -124,7 +122,7 @@ void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocab
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
     const std::string& token = vocabulary.token(id);
     if (token.find_first_of("\t\r\n") != token.npos)
-      fail("write_vocabulary", fmt::format("token {} has a TAB or a line break in it", id));
+      fail("write_vocabulary", "token {} has a TAB or a line break in it", id);
     lines += token + "\n";
   }
   write_file(path, lines);
@@ -137,8 +135,8 @@ void SentencePiece::check_words(std::string_view line, std::string_view where) {
   for (const std::string_view word : words(line)) {
     const auto letters = std::ssize(word) > longest ? std::ssize(points(word)) : 0;
     if (letters > longest)
-      fail(where, fmt::format("a word of {} letters, expected at most {} to learn subwords from",
-                              letters, longest));
+      fail(where, "a word of {} letters, expected at most {} to learn subwords from", letters,
+           longest);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <wchar.h>
 
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::text {
 namespace {
@@ -100,8 +100,7 @@ std::vector<std::string> code_points(std::string_view text) {
   std::vector<std::string> found;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    if (next_point(text, at) == not_utf8)
-      fail("text", fmt::format("byte {} is not UTF-8", begin + 1));
+    if (next_point(text, at) == not_utf8) fail("text", "byte {} is not UTF-8", begin + 1);
     found.emplace_back(text.substr(begin, at - begin));
   }
   return found;

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
-#include <attune/autograd/attention_ops.hpp>
-#include <attune/autograd/ops.hpp>
 #include <attune/models/papers.hpp>
-#include <attune/tensor/check.hpp>
-#include <attune/tensor/reduce.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::models {
 
@@ -127,85 +124,47 @@ WordEncoderOptions encoder_options(const SutskeverOptions& o) {
 
 void require_one_vocabulary(Index source, Index target) {
   if (source != target)
-    fail("tied", fmt::format("one table for all takes one vocabulary, not {} and {} words", source,
-                             target));
+    fail("tied", "one table for all takes one vocabulary, not {} and {} words", source, target);
 }
 
 Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
                     const WordVectors& target) {
   if (tied == Tied::none)
     return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()}).affine();
-  const Index embedding = target.table().dim(1);
-  if (readout != embedding)
-    fail("tied",
-         fmt::format("the output's table takes a readout of the embedding's size {}, not {}",
-                     embedding, readout));
-  return {.W = target.table(),
-          .b = scope.add("b", {vocabulary}, nn::init::zeros()),
-          .transposed = true};
+  const Var& table = target.table.table();
+  if (readout != table.dim(1))
+    fail("tied", "the output's table takes a readout of the embedding's size {}, not {}",
+         table.dim(1), readout);
+  return {.W = table, .b = scope.add("b", {vocabulary}, nn::init::zeros()), .transposed = true};
 }
 
-WordEncoder::WordEncoder(const nn::Scope& scope, const WordEncoderOptions& o)
-    : direction_(o.reading == Reading::backward ? Direction::backward : Direction::forward) {
+WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& o) {
   const nn::StackedOptions stack{.layers = o.layers, .dropout = o.dropout};
   const nn::RecurrentOptions cell{.cell = o.cell};
   if (o.reading == Reading::bidirectional) {
-    both_ways_.emplace(scope, o.embedding, o.hidden, stack, cell);
-  } else {
-    one_way_.emplace(scope, o.embedding, o.hidden, stack, cell);
+    using Layers = nn::Stacked<nn::Bidirectional<nn::Recurrent>>;
+    return [layers = Layers(scope, o.embedding, o.hidden, stack, cell)](const Var& x,
+                                                                        const Mask& mask) {
+      const auto [h, last] = layers(x, {.mask = mask});
+      Encoded encoded{h, {}, mask};
+      for (const auto& state : last) encoded.last.push_back(state.backward);
+      return encoded;
+    };
   }
-}
-
-Encoded WordEncoder::operator()(const Var& x, const Mask& mask) const {
-  if (one_way_) {
-    const auto [h, last] = (*one_way_)(x, {.mask = mask, .initial = {}, .direction = direction_});
-    return {h, last, mask};
-  }
-  const auto [h, last] = (*both_ways_)(x, {.mask = mask, .initial = {}, .direction = direction_});
-  Encoded encoded{h, {}, mask};
-  for (const auto& state : last) encoded.last.push_back(state.backward);
-  return encoded;
+  const bool backward = o.reading == Reading::backward;
+  return [layers = nn::Stacked<nn::Recurrent>(scope, o.embedding, o.hidden, stack, cell),
+          direction = backward ? Direction::backward : Direction::forward](const Var& x,
+                                                                           const Mask& mask) {
+    const auto [h, last] = layers(x, {.mask = mask, .direction = direction});
+    return Encoded{h, last, mask};
+  };
 }
 
 // ---- Decoders
 
-BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o,
-                                 EncodedSizes source, std::optional<nn::Attention> attention)
-    : AttendingDecoder(scope, o, source, source.last, Activation::maxout, std::move(attention)),
-      C_(context_weights(scope, source.h)) {}
-
-BahdanauDecoder::State BahdanauDecoder::start(const Encoded& source) const {
-  return AttendingDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
-}
-
-BahdanauDecoder::Step BahdanauDecoder::step(const Var& share, const State& before) const {
-  const auto [c, alpha] = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
-  const nn::RecurrentState s = cell_.step(add_matmul(share, c, C_), before.s);
-  return {
-      {s.h, c}, nn::mean_of_heads(alpha), {before.memory, attention_.next(before.past, alpha), s}};
-}
-
-NematusDecoder::NematusDecoder(const nn::Scope& scope, const NematusOptions& o, EncodedSizes source,
-                               std::optional<nn::Attention> attention)
-    : AttendingDecoder(scope, o, source, source.h, Activation::tanh, std::move(attention)),
-      second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
-
-NematusDecoder::State NematusDecoder::start(const Encoded& source) const {
-  const Tensor shares = source.mask / sum(source.mask, {0});  // 1 / T_x
-  return AttendingDecoder::start(source, weighted_sum(shares, source.h));
-}
-
-NematusDecoder::Step NematusDecoder::step(const Var& share, const State& before) const {
-  const nn::RecurrentState between = cell_.step(share, before.s);
-  const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
-  const nn::RecurrentState s = second_.step(second_.input(c), between);
-  return {
-      {s.h, c}, nn::mean_of_heads(alpha), {before.memory, attention_.next(before.past, alpha), s}};
-}
-
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
                            std::optional<nn::Attention> attention)
-    : target_(WordVectors::of_target(scope, o)),
+    : target_(target_vectors(scope, o)),
       attention_(attention ? *attention : attention_of(scope, o, source)),
       decoder_(scope / "decoder", o.embedding, o.hidden,
                {.layers = o.decoder_layers, .dropout = o.dropout}, {.cell = o.cell}),
@@ -215,9 +174,8 @@ LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, Encode
       annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)),
       readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {
   if (source.last != o.hidden)
-    fail("Luong",
-         fmt::format("a decoder of {} cannot start from the last state of an encoder of {}",
-                     o.hidden, source.last));
+    fail("Luong", "a decoder of {} cannot start from the last state of an encoder of {}", o.hidden,
+         source.last);
   if (!o.input_feeding) return;
   const Index gates = decoder_.gates();
   W_feed_ =
@@ -234,69 +192,12 @@ LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
           .h_tilde = zeros({source.mask.dim(1), W_c_.dim(1)}, source.mask.dtype())};
 }
 
-Var LuongDecoder::read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
-
-LuongDecoder::Step LuongDecoder::step(const Var& share, const State& before) const {
-  const Var x = W_feed_.defined() ? add_matmul(share, before.h_tilde, W_feed_) : share;
-  const auto [h, layers] = decoder_.step(x, before.layers);
-  const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
-  const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
-  return {h_tilde,
-          nn::mean_of_heads(alpha),
-          {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
-}
-
-AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) const {
-  return {attune::stack(h_tilde), output_};
-}
-
-LuongDecoder::State LuongDecoder::select(const State& state, const Tensor& rows) const {
-  return {nn::select(state.memory, rows), nn::select(state.past, rows),
-          nn::select(state.layers, rows), nn::select(state.h_tilde, rows)};
-}
-
-LastStateDecoder::LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o,
-                                   EncodedSizes source)
-    : OneLayerDecoder(scope, o, source.last, source.last, Activation::maxout),
-      C_(context_weights(scope, source.last)) {}
-
-LastStateDecoder::State LastStateDecoder::start(const Encoded& source) const {
-  const Var c = last_state(source, "EncoderDecoder").h;
-  return {.c = c, .share = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
-}
-
-LastStateDecoder::Step LastStateDecoder::step(const Var& share, const State& before) const {
-  const nn::RecurrentState h = cell_.step(share + before.share, before.h);
-  return {{h.h, before.c}, {}, {before.c, before.share, h}};
-}
-
-LastStateDecoder::State LastStateDecoder::select(const State& state, const Tensor& rows) const {
-  return {nn::select(state.c, rows), nn::select(state.share, rows), nn::select(state.h, rows)};
-}
-
-SutskeverDecoder::SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
-    : target_(WordVectors::of_target(scope, o)),
-      decoder_(scope / "decoder", o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout},
-               {.cell = o.cell}),
-      W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
-      output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)),
-      readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {}
-
-SutskeverDecoder::Step SutskeverDecoder::step(const Var& share, const State& before) const {
-  const auto [h, layers] = decoder_.step(share, before);
-  return {h, {}, layers};
-}
-
-AffineLogits SutskeverDecoder::logits(const Var&, const std::vector<Var>& h) const {
-  return {readout_dropout_(tanh(matmul(attune::stack(h), W_c_))), output_};
-}
-
 Listener::Listener(const nn::Scope& scope, const ListenerOptions& o)
     : join_(o.join), dropout_(o.dropout) {
   if (join_.empty()) fail("Listener", "there is no layer");
   Index size = o.features;
   for (std::size_t l = 0; l < join_.size(); ++l) {
-    if (join_[l] < 1) fail("Listener", fmt::format("layer {} joins {} steps", l + 1, join_[l]));
+    if (join_[l] < 1) fail("Listener", "layer {} joins {} steps", l + 1, join_[l]);
     layers_.emplace_back(scope / fmt::format("layer{}", l + 1), join_[l] * size, o.hidden,
                          nn::RecurrentOptions{.cell = o.cell});
     size = layers_.back().size();

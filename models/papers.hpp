@@ -5,11 +5,14 @@
 #include <optional>
 #include <vector>
 
+#include <attune/autograd/attention_ops.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune::models {
 
@@ -74,6 +77,14 @@ class AttendingDecoder : public OneLayerDecoder {
     return {attention_.remember(h, source.mask), {}, {.h = tanh(bridge_(x))}};
   }
 
+  /// The step that ends in the state s, with the context c and the weights alpha.
+  Step after(const State& before, const nn::RecurrentState& s, const Var& c,
+             const Var& alpha) const {
+    return {{s.h, c},
+            nn::mean_of_heads(alpha),
+            {before.memory, attention_.next(before.past, alpha), s}};
+  }
+
   nn::Attention attention_;
 
  private:
@@ -106,17 +117,23 @@ class BahdanauDecoder : public AttendingDecoder {
  public:
   static constexpr const char* name = "bahdanau";
 
-  BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& options, EncodedSizes source,
-                  std::optional<nn::Attention> attention = {});
+  BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
+                  std::optional<nn::Attention> attention = {})
+      : AttendingDecoder(scope, o, source, source.last, Activation::maxout, std::move(attention)),
+        C_(context_weights(scope, source.h)) {}
 
-  State start(const Encoded& source) const;
-  Step step(const Var& share, const State& before) const;
+  State start(const Encoded& source) const {
+    return AttendingDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
+  }
+
+  Step step(const Var& share, const State& before) const {
+    const auto [c, alpha] = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
+    return after(before, cell_.step(add_matmul(share, c, C_), before.s), c, alpha);
+  }
 
  private:
   Var C_;  // (D, 3H)
 };
-
-using NematusOptions = BahdanauOptions;
 
 /// The conditional GRU, which attends between two cells, of annotations from any encoder: "Nematus:
 /// a toolkit for neural machine translation" (Sennrich et al., 2017; arXiv 1703.04357), section 2.
@@ -135,11 +152,21 @@ class NematusDecoder : public AttendingDecoder {
  public:
   static constexpr const char* name = "nematus";
 
-  NematusDecoder(const nn::Scope& scope, const NematusOptions& options, EncodedSizes source,
-                 std::optional<nn::Attention> attention = {});
+  NematusDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
+                 std::optional<nn::Attention> attention = {})
+      : AttendingDecoder(scope, o, source, source.h, Activation::tanh, std::move(attention)),
+        second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
 
-  State start(const Encoded& source) const;
-  Step step(const Var& share, const State& before) const;
+  State start(const Encoded& source) const {
+    const Tensor shares = source.mask / sum(source.mask, {0});  // 1 / T_x
+    return AttendingDecoder::start(source, weighted_sum(shares, source.h));
+  }
+
+  Step step(const Var& share, const State& before) const {
+    const nn::RecurrentState between = cell_.step(share, before.s);
+    const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
+    return after(before, second_.step(second_.input(c), between), c, alpha);
+  }
 
  private:
   nn::Recurrent second_;
@@ -206,10 +233,26 @@ class LuongDecoder {
 
   State start(const Encoded& source) const;
   /// (T, B, gates · H): what the words add to the lowest layer's gates
-  Var read(const Tensor& previous) const;
-  Step step(const Var& share, const State& before) const;
-  AffineLogits logits(const Var& shares, const std::vector<Var>& h_tilde) const;
-  State select(const State& state, const Tensor& rows) const;
+  Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
+
+  Step step(const Var& share, const State& before) const {
+    const Var x = W_feed_.defined() ? add_matmul(share, before.h_tilde, W_feed_) : share;
+    const auto [h, layers] = decoder_.step(x, before.layers);
+    const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
+    const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
+    return {h_tilde,
+            nn::mean_of_heads(alpha),
+            {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
+  }
+
+  AffineLogits logits(const Var&, const std::vector<Var>& h_tilde) const {
+    return {stack(h_tilde), output_};
+  }
+
+  State select(const State& state, const Tensor& rows) const {
+    return {nn::select(state.memory, rows), nn::select(state.past, rows),
+            nn::select(state.layers, rows), nn::select(state.h_tilde, rows)};
+  }
 
  protected:
   WordVectors target_;
@@ -269,12 +312,23 @@ class LastStateDecoder : public OneLayerDecoder {
   using Step = DecoderStep<Output, State>;
 
   /// Of the last states of any encoder.
-  LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& options,
-                   EncodedSizes source);
+  LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o, EncodedSizes source)
+      : OneLayerDecoder(scope, o, source.last, source.last, Activation::maxout),
+        C_(context_weights(scope, source.last)) {}
 
-  State start(const Encoded& source) const;
-  Step step(const Var& share, const State& before) const;
-  State select(const State& state, const Tensor& rows) const;
+  State start(const Encoded& source) const {
+    const Var c = last_state(source, "EncoderDecoder").h;
+    return {.c = c, .share = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
+  }
+
+  Step step(const Var& share, const State& before) const {
+    const nn::RecurrentState h = cell_.step(share + before.share, before.h);
+    return {{h.h, before.c}, {}, {before.c, before.share, h}};
+  }
+
+  State select(const State& state, const Tensor& rows) const {
+    return {nn::select(state.c, rows), nn::select(state.share, rows), nn::select(state.h, rows)};
+  }
 
  private:
   Var C_;  // (source.last, 3H)
@@ -320,7 +374,13 @@ class SutskeverDecoder {
   using Step = DecoderStep<Output, State>;
 
   /// Last states of the source are of size H.
-  SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& options, EncodedSizes source);
+  SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
+      : target_(target_vectors(scope, o)),
+        decoder_(scope / "decoder", o.embedding, o.hidden,
+                 {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}),
+        W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
+        output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)),
+        readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {}
 
   State start(const Encoded& source) const {
     last_state(source, "Sutskever");  // it knows nothing else of the source
@@ -328,8 +388,13 @@ class SutskeverDecoder {
   }
   /// (T, B, gates · H): what the words add to the lowest layer's gates
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
-  Step step(const Var& share, const State& before) const;
-  AffineLogits logits(const Var& shares, const std::vector<Var>& h) const;
+  Step step(const Var& share, const State& before) const {
+    const auto [h, layers] = decoder_.step(share, before);
+    return {h, {}, layers};
+  }
+  AffineLogits logits(const Var&, const std::vector<Var>& h) const {
+    return {readout_dropout_(tanh(matmul(stack(h), W_c_))), output_};
+  }
   State select(const State& state, const Tensor& rows) const { return nn::select(state, rows); }
 
  protected:

@@ -1,7 +1,7 @@
 // Parts of the models of papers.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include <attune/models/decoder.hpp>
@@ -48,36 +48,32 @@ inline nn::Init word_vectors_init(nn::Cell cell) {
 void require_one_vocabulary(Index source, Index target);
 
 /// An embedding and its dropout: ids (...) -> (..., E)
-class WordVectors {
- public:
-  /// "target.E". A table that is the output's, too, begins as that one does.
-  template <class Options>
-  static WordVectors of_target(const nn::Scope& scope, const Options& o) {
-    return {nn::Embedding(scope / "target", o.target_vocabulary, o.embedding,
-                          o.tied == Tied::none ? word_vectors_init(o.cell) : output_weights()),
-            rate_or(o.embedding_dropout, o.dropout)};
-  }
-  /// "source.E", or the target's where one table is for all. Throws where the vocabularies differ.
-  template <class Options>
-  static WordVectors of_source(const nn::Scope& scope, const Options& o,
-                               const WordVectors& target) {
-    if (o.tied != Tied::all)
-      return {nn::Embedding(scope / "source", o.source_vocabulary, o.embedding,
-                            word_vectors_init(o.cell)),
-              rate_or(o.embedding_dropout, o.dropout)};
+struct WordVectors {
+  nn::Embedding table;
+  nn::Dropout dropout;
+
+  Var operator()(const Tensor& ids) const { return dropout(table(ids)); }
+};
+
+/// "target.E". A table that is the output's, too, begins as that one does.
+template <class Options>
+WordVectors target_vectors(const nn::Scope& scope, const Options& o) {
+  const nn::Init init = o.tied == Tied::none ? word_vectors_init(o.cell) : output_weights();
+  return {nn::Embedding(scope / "target", o.target_vocabulary, o.embedding, init),
+          nn::Dropout(rate_or(o.embedding_dropout, o.dropout))};
+}
+
+/// "source.E", or the target's where one table is for all. Throws where the vocabularies differ.
+template <class Options>
+WordVectors source_vectors(const nn::Scope& scope, const Options& o, const WordVectors& target) {
+  if (o.tied == Tied::all) {
     require_one_vocabulary(o.source_vocabulary, o.target_vocabulary);
     return target;
   }
-
-  Var operator()(const Tensor& ids) const { return dropout_(table_(ids)); }
-  const Var& table() const { return table_.table(); }
-
- private:
-  WordVectors(nn::Embedding table, double dropout) : table_(std::move(table)), dropout_(dropout) {}
-
-  nn::Embedding table_;
-  nn::Dropout dropout_;
-};
+  return {
+      nn::Embedding(scope / "source", o.source_vocabulary, o.embedding, word_vectors_init(o.cell)),
+      target.dropout};
+}
 
 /// The output layer of readouts (..., R), "output.W" (R, V) and "output.b" (V); with a tied table
 /// (V, E) instead of W. Throws where R is not E then.
@@ -100,20 +96,12 @@ struct WordEncoderOptions {
   }
 };
 
+/// x (S, B, E), mask (S, B)
+using WordEncoder = std::function<Encoded(const Var& x, const Mask& mask)>;
+
 /// Recurrent layers "layer1" and so on, or "layer1.forward" and "layer1.backward", of which each
 /// reads the outputs of both directions below it; the last states are then the backward ones.
-class WordEncoder {
- public:
-  WordEncoder(const nn::Scope& scope, const WordEncoderOptions& options);
-
-  /// x (S, B, E), mask (S, B)
-  Encoded operator()(const Var& x, const Mask& mask) const;
-
- private:
-  std::optional<nn::Stacked<nn::Recurrent>> one_way_;
-  std::optional<nn::Stacked<nn::Bidirectional<nn::Recurrent>>> both_ways_;  // or these
-  Direction direction_;
-};
+WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& options);
 
 /// A decoder with an encoder of words, of the parameters "source.E" and "encoder.*". The decoder has
 /// encoder_options(Options).
@@ -127,8 +115,8 @@ class WithEncoder : public Decoder {
   WithEncoder(const nn::Scope& scope, const Options& o, const auto&... attention)
       : Decoder(scope, checked(o), encoder_options(o).sizes(), attention...),
         options_(o),
-        source_(WordVectors::of_source(scope, o, Decoder::target_)),
-        encoder_(scope / "encoder", encoder_options(o)) {}
+        source_(source_vectors(scope, o, Decoder::target_)),
+        encoder_(word_encoder(scope / "encoder", encoder_options(o))) {}
 
   /// source (S, B) i32, mask (S, B)
   Encoded encode(const Tensor& source, const Mask& mask) const {
@@ -180,7 +168,7 @@ class OneLayerDecoder {
   template <class Options>
   OneLayerDecoder(const nn::Scope& scope, const Options& o, Index bridge, Index context,
                   Activation activation)
-      : target_(WordVectors::of_target(scope, o)),
+      : target_(target_vectors(scope, o)),
         bridge_(scope / "bridge", bridge, o.hidden),
         cell_(scope / "decoder" / "layer1", o.embedding, o.hidden, {.cell = o.cell}),
         activation_(activation),

@@ -161,8 +161,7 @@ struct AlignmentScore {
 ///     AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 ///
 /// where each of the four numbers is summed over all sentences before anything is divided: it is
-/// not the mean over sentences. Throws when there are not as many sentences of one as of the other
-/// and when a position is negative.
+/// not the mean over sentences. Throws when there are not as many sentences of one as of the other.
 AlignmentScore alignment_error_rate(std::span<const text::Alignment> found,
                                     std::span<const text::GoldAlignment> gold);
 

@@ -231,7 +231,7 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
 
 /// Och and Ney (2003): see metrics::alignment_error_rate.
 void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) {
-  std::vector<text::SentenceLengths> lengths;
+  std::vector<text::PairLengths> lengths;
   std::vector<text::Alignment> found;
   for (const AlignedPair& pair : pairs) {
     lengths.push_back({static_cast<int>(text::words(pair.source).size()),

@@ -251,7 +251,7 @@ class LinkReader {
       fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
            fmt::format("the file ends, expected links of the pair at {}", reader.source_place()));
     }
-    const text::SentenceLengths lengths{words_of(pair.source), words_of(pair.target)};
+    const text::PairLengths lengths{words_of(pair.source), words_of(pair.target)};
     return text::parse_links(*line, lengths, fmt::format("{}:{}", lines_.name(), lines_.number()));
   }
 
@@ -591,7 +591,7 @@ std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) cons
       {.sentences = options_.batch, .tokens = options_.batch_tokens, .pool = options_.pool},
       options_.seed, epoch);
   const auto length = [&](std::uint32_t i) {
-    return std::size_t{std::max(lengths_[i].source, lengths_[i].target)};
+    return static_cast<std::size_t>(std::max(lengths_[i].source, lengths_[i].target));
   };
   for (std::size_t i = 0; i < all.size();) {  // one long pair must not make all others long
     const std::size_t size = all[i].size(), half = size / 2;

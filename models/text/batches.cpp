@@ -7,7 +7,7 @@
 
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::text {
@@ -30,17 +30,16 @@ Index next_words(const PairLengths& pair) { return Index{pair.target} + 1; }
 
 void check_options(std::span<const PairLengths> pairs, const BatchOptions& options) {
   if (options.sentences < 1 || options.tokens < 0 || options.pool < 1) {
-    fail("epoch_batches", fmt::format("sentences {}, tokens {}, pool {}: expected positive ones",
-                                      options.sentences, options.tokens, options.pool));
+    fail("epoch_batches", "sentences {}, tokens {}, pool {}: expected positive ones",
+         options.sentences, options.tokens, options.pool);
   }
   if (pairs.size() > std::numeric_limits<std::uint32_t>::max()) {
-    fail("epoch_batches", fmt::format("{} pairs, expected at most 2^32 - 1", pairs.size()));
+    fail("epoch_batches", "{} pairs, expected at most 2^32 - 1", pairs.size());
   }
   for (std::size_t i = 0; i < pairs.size() && options.tokens > 0; ++i) {
     if (const Index words = next_words(pairs[i]); words > options.tokens)
-      fail("epoch_batches",
-           fmt::format("pair {} has {} target words with </s>, expected at most {}", i, words,
-                       options.tokens));
+      fail("epoch_batches", "pair {} has {} target words with </s>, expected at most {}", i, words,
+           options.tokens);
   }
 }
 
@@ -65,8 +64,7 @@ void cut(std::span<const std::uint32_t> pool, std::span<const PairLengths> pairs
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype) {
   if (sources.empty()) fail("batch", "there is no sentence");
   const auto empty = std::ranges::find_if(sources, &Sentence::empty);
-  if (empty != sources.end())
-    fail("batch", fmt::format("source {} has no words", empty - sources.begin()));
+  if (empty != sources.end()) fail("batch", "source {} has no words", empty - sources.begin());
   return pad(sources, mask_dtype);
 }
 
@@ -91,8 +89,7 @@ Batch make_batch(std::span<const Pair> pairs, DType mask_dtype) {
 }
 
 PairLengths lengths_of(const Pair& pair) {
-  return {static_cast<std::uint32_t>(pair.source.size()),
-          static_cast<std::uint32_t>(pair.target.size())};
+  return {static_cast<int>(pair.source.size()), static_cast<int>(pair.target.size())};
 }
 
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLengths> pairs,
@@ -129,7 +126,7 @@ Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> cho
   std::vector<Pair> batch;
   for (const std::uint32_t i : chosen) {
     if (i >= pairs.size())
-      fail("make_batch", fmt::format("pair {} is not in 0 to {}", i, std::ssize(pairs) - 1));
+      fail("make_batch", "pair {} is not in 0 to {}", i, std::ssize(pairs) - 1);
     batch.push_back(pairs[i]);
   }
   return make_batch(batch, mask_dtype);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/tensor.hpp>
 
@@ -45,10 +46,6 @@ struct TargetOptions {
 TargetBatch make_target_batch(std::span<const Sentence> targets, const TargetOptions& options = {});
 Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
 
-/// Words of the two sides of a pair.
-struct PairLengths {
-  std::uint32_t source = 0, target = 0;
-};
 PairLengths lengths_of(const Pair& pair);
 
 /// How pairs become batches.

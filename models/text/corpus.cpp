@@ -10,7 +10,7 @@
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::text {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t longest_line = std::size_t{1} << 24;  // a device may have
 
 /// Links such as "1-2" and, with p among the marks, "1p2". Positions count from `first`.
 GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
-                         int first, const std::optional<SentenceLengths>& lengths) {
+                         int first, const std::optional<PairLengths>& lengths) {
   GoldAlignment links;
   for (const std::string_view word : words(line)) {
     const auto read = [](std::string_view digits, int& number) {
@@ -30,21 +30,21 @@ GoldAlignment parse_line(std::string_view line, std::string_view where, std::str
     };
     const auto count_from_0 = [&](const char* side, int& position, int length) {
       if (position < first) {
-        fail(where, fmt::format("link {}: {} position {} is before the first, {}", in_quotes(word),
-                                side, position, first));
+        fail(where, "link {}: {} position {} is before the first, {}", in_quotes(word), side,
+             position, first);
       }
       position -= first;
       if (lengths && position >= length) {
-        fail(where, fmt::format("link {}: {} position {} is beyond the {} words of the sentence",
-                                in_quotes(word), side, position + first, length));
+        fail(where, "link {}: {} position {} is beyond the {} words of the sentence",
+             in_quotes(word), side, position + first, length);
       }
     };
     const std::size_t at = word.find_first_of(marks);
     Link link;
     if (at == word.npos || !read(word.substr(0, at), link.source) ||
         !read(word.substr(at + 1), link.target)) {
-      fail(where, fmt::format("{} is not a link SOURCE-TARGET{}", in_quotes(word),
-                              marks.size() > 1 ? ", with p for - when it is only possible" : ""));
+      fail(where, "{} is not a link SOURCE-TARGET{}", in_quotes(word),
+           marks.size() > 1 ? ", with p for - when it is only possible" : "");
     }
     count_from_0("source", link.source, lengths ? lengths->source : 0);
     count_from_0("target", link.target, lengths ? lengths->target : 0);
@@ -58,7 +58,7 @@ GoldAlignment parse_line(std::string_view line, std::string_view where, std::str
 
 LineReader::LineReader(const std::filesystem::path& path)
     : file_(std::make_unique<std::ifstream>(path)), stream_(file_.get()), name_(path.string()) {
-  if (!*stream_) throw Error(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
+  if (!*stream_) attune::fail(name_, "cannot be read: {}", std::strerror(errno));
 }
 
 LineReader::LineReader(std::istream& stream, std::string name)
@@ -94,7 +94,7 @@ std::optional<std::string> LineReader::next() {
   const bool nothing = number_ == 0 && line == byte_order_mark && stream_->eof();
   if (!got || nothing) {
     if (!stream_->bad()) return std::nullopt;
-    throw Error(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno ? errno : EIO)));
+    attune::fail(name_, "cannot be read: {}", std::strerror(errno ? errno : EIO));
   }
   ++number_;
   if (line.size() > longest_line)
@@ -110,7 +110,7 @@ std::optional<std::string> LineReader::next() {
 }
 
 void LineReader::fail(std::string_view message) const {
-  throw Error(fmt::format("{}:{}: {}", name_, number_, message));
+  attune::fail(fmt::format("{}:{}", name_, number_), message);
 }
 
 std::vector<std::string> read_lines(LineReader reader) {
@@ -135,8 +135,8 @@ std::optional<TextPair> ParallelReader::next() {
   }
   while (target_->next()) {
   }
-  throw Error(fmt::format("{}: {} lines, but {} has {}: expected as many of each", source_.name(),
-                          source_.number(), target_->name(), target_->number()));
+  fail(source_.name(), "{} lines, but {} has {}: expected as many of each", source_.number(),
+       target_->name(), target_->number());
 }
 
 TextPair ParallelReader::columns_of(const std::string& line) const {
@@ -190,26 +190,23 @@ Alignment sorted(Alignment links) {
   return links;
 }
 
-Alignment parse_links(std::string_view line, const std::optional<SentenceLengths>& lengths,
+Alignment parse_links(std::string_view line, const std::optional<PairLengths>& lengths,
                       std::string_view where) {
   return parse_line(line, where, "-", 0, lengths).sure;
 }
 
 std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
-                                                std::span<const SentenceLengths> sentences) {
+                                                std::span<const PairLengths> sentences) {
   std::vector<GoldAlignment> alignments;
+  const auto where = [&] { return fmt::format("{}:{}", path.string(), alignments.size() + 1); };
   LineReader reader(path);
   while (const auto line = reader.next()) {
     if (alignments.size() == sentences.size())
       reader.fail(fmt::format("a line too many, there are {} sentences", sentences.size()));
-    alignments.push_back(parse_line(*line,
-                                    fmt::format("{}:{}", path.string(), alignments.size() + 1),
-                                    "-p", 1, sentences[alignments.size()]));
+    alignments.push_back(parse_line(*line, where(), "-p", 1, sentences[alignments.size()]));
   }
-  if (alignments.size() < sentences.size()) {
-    fail(fmt::format("{}:{}", path.string(), alignments.size() + 1),
-         fmt::format("the file ends, but there are {} sentences", sentences.size()));
-  }
+  if (alignments.size() < sentences.size())
+    fail(where(), "the file ends, but there are {} sentences", sentences.size());
   return alignments;
 }
 

@@ -55,6 +55,11 @@ struct TextPair {
   std::string source, target;
 };
 
+/// Words of the two sides of a pair.
+struct PairLengths {
+  int source = 0, target = 0;
+};
+
 /// The order of the columns of a TSV.
 enum class Columns { source_first, target_first };
 
@@ -132,16 +137,11 @@ struct GoldAlignment {
   Alignment sure, possible;
 };
 
-/// Words of a sentence pair.
-struct SentenceLengths {
-  int source = 0, target = 0;
-};
-
 /// A line of links, as fast_align, Moses and eflomal write them (the "Pharaoh" or "TALP" form):
 /// "0-0 1-2 1-3", each SOURCE-TARGET, separated by spaces or tabs; an empty line has no links.
 /// Throws an Error that begins with `where` and quotes the link when one is malformed or, where the
 /// lengths are known, points beyond the sentence.
-Alignment parse_links(std::string_view line, const std::optional<SentenceLengths>& lengths = {},
+Alignment parse_links(std::string_view line, const std::optional<PairLengths>& lengths = {},
                       std::string_view where = "parse_links");
 
 /// A file of gold links, one line for each sentence pair: "1-1 2-3 2p4", where 2-3 is sure and 2p4
@@ -149,6 +149,6 @@ Alignment parse_links(std::string_view line, const std::optional<SentenceLengths
 /// Throws an Error "FILE:LINE: ..." on anything else, on links to words that are not there, and on
 /// more or fewer lines than sentences.
 std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
-                                                std::span<const SentenceLengths> sentences);
+                                                std::span<const PairLengths> sentences);
 
 }  // namespace attune::text

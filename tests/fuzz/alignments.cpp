@@ -15,7 +15,7 @@ using fuzz::expect;
 void fuzz_one(std::string_view input) {
   fuzz::Choices choices(input.substr(0, 4));
   input.remove_prefix(std::min<std::size_t>(4, input.size()));
-  const text::SentenceLengths lengths{choices.between(0, 10), choices.between(0, 10)};
+  const text::PairLengths lengths{choices.between(0, 10), choices.between(0, 10)};
   const auto links = fuzz::accepted([&] { return text::parse_links(input); });
   const auto checked = fuzz::accepted([&] { return text::parse_links(input, lengths, "line"); });
   if (links) expect(std::ranges::is_sorted(*links), "links out of order");

@@ -37,7 +37,7 @@ TEST_CASE("parse_links: what is not a link is an error that quotes it") {
 }
 
 TEST_CASE("parse_links: a link to a word that the sentence has not is an error") {
-  const SentenceLengths lengths = {.source = 3, .target = 1};
+  const PairLengths lengths = {.source = 3, .target = 1};
   const auto error = [&](const char* line) {
     return attune::error_of([&] { parse_links(line, lengths, "file:2"); });
   };
@@ -52,7 +52,7 @@ TEST_CASE("parse_links: a link to a word that the sentence has not is an error")
 TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
   const attune::ScratchDirectory directory;
   const auto path = directory / "links.gold";
-  const auto read = [&](const char* text, const std::vector<SentenceLengths>& sentences) {
+  const auto read = [&](const char* text, const std::vector<PairLengths>& sentences) {
     attune::write_file(path, text);
     return read_gold_alignments(path, sentences);
   };

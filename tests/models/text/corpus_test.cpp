@@ -101,7 +101,7 @@ TEST_CASE("LF, CRLF and CR: every reader of text reads the same") {
     check(ParallelReader(de, en));
     CHECK(read_corpus(ParallelReader(tsv)).pairs.size() == 2);
     CHECK(read_vocabulary(write("words", "a\nb\n", end)).size() == 6);
-    const std::vector<SentenceLengths> lengths = {{1, 1}, {2, 2}};
+    const std::vector<PairLengths> lengths = {{1, 1}, {2, 2}};
     CHECK(read_gold_alignments(write("gold", "1-1\n1-2 2p1\n", end), lengths).size() == 2);
   }
 }

@@ -96,11 +96,9 @@ double validation_loss(const models::TransformerLm& model, std::span<const std::
 
 /// Prints four texts that begin a line.
 void write(const models::TransformerLm& model, const text::Codec& codec, Index context) {
-  for (const auto& sampled : models::sample(model, models::no_source(4),
-                                            {.temperature = 0.8,
-                                            .max_length = context - 1,
-                                            .begin = codec.vocabulary.id("\n"),
-                                            .end = -1}))
+  for (const auto& sampled :
+       models::sample(model, models::no_source(4), {.temperature = 0.8},
+                      {.max_length = context - 1, .begin = codec.vocabulary.id("\n"), .end = -1}))
     std::cout << "----\n" << printable(codec.decode(sampled.words), "\n") << "\n";
 }
 

@@ -7,8 +7,8 @@
 
 #include <attune/models/search.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/kernels.hpp>
@@ -21,8 +21,7 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
   std::vector<std::int32_t> places;  // the largest weight of each step
   if (h.weights.defined()) {
     if (h.weights.dim(1) != std::ssize(source)) {
-      fail("replace_unknown", fmt::format("{} source tokens, but weights {}", source.size(),
-                                          to_string(h.weights.shape())));
+      fail("replace_unknown", "{} source tokens, but weights {}", source.size(), h.weights.shape());
     }
     places = argmax(h.weights).to_vector<std::int32_t>();
   }
@@ -55,6 +54,17 @@ struct Running {
   Index last = -1;  // number of its last word; -1: it has none
   double log_probability = 0;
   Index length = 0;
+};
+
+/// A sentence of the batch, and its hypotheses that are finished.
+struct SentenceSearch {
+  Index number;      // the caller's, for draws and texts
+  Index length;      // of the source
+  Index most_words;  // of a hypothesis
+  Random random;     // with sampling
+  Translation finished = {};
+  std::vector<std::string> texts = {};  // of the finished hypotheses, where there is a TextOf
+  bool pruned = false;                  // a continuation that is possible was left out
 };
 
 /// A continuation of a running hypothesis by one word.
@@ -124,32 +134,29 @@ constexpr Index widest_beam = 1024;  // where a text has several hypotheses
 /// keeps the best continuations; sampling, a beam of 1, draws one instead.
 class Decoding {
  public:
-  /// `numbers` are those of the sentences. `sampling` may be null.
-  Decoding(const Tensor& mask, const SearchOptions& o, const SamplingOptions* sampling,
-           std::span<const Index> numbers, const TextOf& text)
-      : operation_(sampling ? "sample" : "search"),
+  /// `numbers` are those of the sentences.
+  Decoding(const Tensor& mask, const SearchOptions& o, std::span<const Index> numbers,
+           const TextOf& text)
+      : operation_(o.sampling ? "sample" : "search"),
         options_(o),
-        sampling_(sampling),
-        numbers_(numbers),
         text_(text),
         excluded_(excluded(o.writes, o.end)),
-        source_steps_(mask.dim(0)),
-        source_lengths_(lengths_of(mask)) {
+        source_steps_(mask.dim(0)) {
     check_options();
-    for (const Index length : source_lengths_) {
-      const Index number = std::ssize(running_);
-      if (length == 0) fail(operation_, fmt::format("source {} has no words", number));
-      most_words_.push_back(o.within_source ? std::min(o.max_length, length) : o.max_length);
-      running_.push_back({running_.size()});
-      if (sampling) random_.emplace_back(sampling->seed, numbers[number]);
+    for (const Index length : lengths_of(mask)) {
+      const std::size_t i = sentences_.size();
+      if (length == 0) fail(operation_, "source {} has no words", i);
+      sentences_.push_back(
+          {.number = numbers[i],
+           .length = length,
+           .most_words = o.within_source ? std::min(o.max_length, length) : o.max_length,
+           .random = Random(o.sampling ? o.sampling->seed : 0, numbers[i])});
+      running_.push_back({i});
     }
-    finished_.resize(running_.size());
-    texts_.resize(running_.size());
-    pruned_.resize(running_.size());
   }
 
-  /// The finished hypotheses of each sentence.
-  std::vector<Translation> run(const NextStep& step) {
+  /// The sentences with all of their hypotheses.
+  std::vector<SentenceSearch> run(const NextStep& step) {
     Tensor rows;
     bool moved = false;
     while (!running_.empty()) {
@@ -164,27 +171,24 @@ class Decoding {
       moved = parents != unmoved;
       rows = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
     }
-    return std::move(finished_);
+    return std::move(sentences_);
   }
-
-  /// Whether the search of a sentence left out a continuation that is possible.
-  bool pruned(std::size_t sentence) const { return pruned_[sentence] != 0; }
 
  private:
   void check_options() const {
     const SearchOptions& o = options_;
     if (o.max_length < 1) fail(operation_, "max_length is less than 1");
-    if (o.beam < 1) fail(operation_, fmt::format("the beam {} is less than 1", o.beam));
+    if (o.beam < 1) fail(operation_, "the beam {} is less than 1", o.beam);
     if (o.best < 1 || o.best > o.beam)
-      fail(operation_, fmt::format("best {} is not in 1 to beam {}", o.best, o.beam));
+      fail(operation_, "best {} is not in 1 to beam {}", o.best, o.beam);
     if (!std::isfinite(o.length_penalty)) fail(operation_, "the length penalty is not finite");
     if (!(std::isfinite(o.coverage_penalty) && o.coverage_penalty >= 0))
       fail(operation_, "the coverage penalty is not finite and at least 0");
-    if (!sampling_) return;
-    if (!(std::isfinite(sampling_->temperature) && sampling_->temperature > 0))
+    if (!o.sampling) return;
+    if (!(std::isfinite(o.sampling->temperature) && o.sampling->temperature > 0))
       fail(operation_, "the temperature is not finite and above 0");
-    if (sampling_->top_k < 0) fail(operation_, "top_k is less than 0");
-    if (!(sampling_->top_p > 0 && sampling_->top_p <= 1))
+    if (o.sampling->top_k < 0) fail(operation_, "top_k is less than 0");
+    if (!(o.sampling->top_p > 0 && o.sampling->top_p <= 1))
       fail(operation_, "top_p is not above 0 and at most 1");
   }
 
@@ -214,9 +218,9 @@ class Decoding {
   /// the best.
   template <class T>
   std::vector<Candidate> choose(const Tensor& log_p, Index begin, Index end) {
-    const std::size_t sentence = running_[begin].sentence;
+    SentenceSearch& sentence = sentences_[running_[begin].sentence];
     const auto v = static_cast<std::size_t>(log_p.dim(1));
-    const auto count = static_cast<std::size_t>(options_.beam) - finished_[sentence].size();
+    const auto count = static_cast<std::size_t>(options_.beam) - sentence.finished.size();
     std::vector<Candidate> best;  // sorted; short
     const auto enters = [&](double total) {
       return best.size() < count ? total > -std::numeric_limits<double>::infinity()
@@ -227,11 +231,12 @@ class Decoding {
       const std::span<const T> own(log_p.data<T>() + row * log_p.dim(1), v);
       if (std::ranges::count_if(own, [](T x) { return x != x; }) > 0)  // vectorises
         fail(operation_, "the model's scores are not numbers");
-      if (sampling_ || running_[row].length == most_words_[sentence]) {
+      if (options_.sampling || running_[row].length == sentence.most_words) {
         const T* const likeliest = std::ranges::max_element(own).base();
         if (std::isinf(*likeliest)) continue;
-        const std::int32_t word = sampling_ ? draw(own, *sampling_, random_[sentence])
-                                            : static_cast<std::int32_t>(likeliest - own.data());
+        const std::int32_t word = options_.sampling
+                                      ? draw(own, *options_.sampling, sentence.random)
+                                      : static_cast<std::int32_t>(likeliest - own.data());
         best.push_back({row, word, before + own[word]});
         continue;
       }
@@ -249,7 +254,7 @@ class Decoding {
         }
       }
     }
-    pruned_[sentence] |= best.size() == count;
+    sentence.pruned |= best.size() == count;
     return best;
   }
 
@@ -270,7 +275,7 @@ class Decoding {
     std::vector<Index> steps;
     for (Index at = end.last; at >= 0; at = written_[at].before) steps.push_back(at);
     std::ranges::reverse(steps);
-    const Index s = source_lengths_[end.sentence];
+    const Index s = sentences_[end.sentence].length;
     std::vector<float> weights;
     for (const Index at : steps) {
       h.words.push_back(written_[at].word);
@@ -283,24 +288,22 @@ class Decoding {
     if (!weights.empty())
       h.weights = Tensor::of(Shape{std::ssize(steps), s}, std::span<const float>(weights));
     h.score = score(h);
-    keep(end.sentence, std::move(h));
+    keep(sentences_[end.sentence], std::move(h));
   }
 
   /// Of hypotheses with one text only the best.
-  void keep(std::size_t sentence, Hypothesis h) {
-    Translation& finished = finished_[sentence];
+  void keep(SentenceSearch& sentence, Hypothesis h) {
     if (text_) {
-      std::vector<std::string>& texts = texts_[sentence];
-      std::string text = text_(h, numbers_[sentence]);
-      const auto same = std::ranges::find(texts, text);
-      if (same != texts.end()) {
-        Hypothesis& other = finished[static_cast<std::size_t>(same - texts.begin())];
+      std::string text = text_(h, sentence.number);
+      const auto same = std::ranges::find(sentence.texts, text);
+      if (same != sentence.texts.end()) {
+        Hypothesis& other = sentence.finished[same - sentence.texts.begin()];
         if (h.score > other.score) other = std::move(h);
         return;
       }
-      texts.push_back(std::move(text));
+      sentence.texts.push_back(std::move(text));
     }
-    finished.push_back(std::move(h));
+    sentence.finished.push_back(std::move(h));
   }
 
   /// What a finished hypothesis is ranked by.
@@ -320,10 +323,10 @@ class Decoding {
     return log_probability / std::pow(static_cast<double>(length), options_.length_penalty);
   }
 
-  /// Whether the hypotheses in `running` can no longer change the sentence's result.
-  bool settled(std::size_t sentence, std::span<const Running> running) const {
+  /// Whether the hypotheses in `running` can no longer change the result of the sentence.
+  bool settled(const SentenceSearch& sentence, std::span<const Running> running) const {
     std::vector<double> scores;  // of complete hypotheses
-    for (const Hypothesis& h : finished_[sentence])
+    for (const Hypothesis& h : sentence.finished)
       if (h.complete) scores.push_back(h.score);
     if (std::ssize(scores) < options_.best) return false;
     std::ranges::sort(scores, std::ranges::greater());
@@ -341,8 +344,7 @@ class Decoding {
     ShapeCheck check(operation_);
     check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits, "R V");
     if (end < -1 || end >= check['V']) {
-      fail(operation_,
-           fmt::format("the end word {} is neither in 0 to {} nor -1 (none)", end, check['V'] - 1));
+      fail(operation_, "the end word {} is neither in 0 to {} nor -1 (none)", end, check['V'] - 1);
     }
     std::vector<float> weights;  // (rows, S), empty without attention
     if (mean_weights.defined() && (options_.weights || options_.coverage_penalty != 0)) {
@@ -354,13 +356,14 @@ class Decoding {
     if (!logits.unique()) logits = logits.clone();
     for (Index row = 0; row < check['R']; ++row) exclude(logits, row, excluded_);
     for (const std::vector<Candidate>& found : candidates(logits)) {
-      const std::size_t first = next.size(), sentence = running_[found.front().row].sentence;
+      const std::size_t first = next.size();
+      const SentenceSearch& sentence = sentences_[running_[found.front().row].sentence];
       for (const Candidate& candidate : found) {
         const Running& from = running_[candidate.row];
         const bool ends = candidate.word == end;
-        if (ends || (end == -1 && from.length + 1 == most_words_[sentence])) {
+        if (ends || (end == -1 && from.length + 1 == sentence.most_words)) {
           finish(extend(candidate, weights), ends);  // without an end word, no step could end it
-        } else if (from.length < most_words_[sentence]) {
+        } else if (from.length < sentence.most_words) {
           next.push_back(extend(candidate, weights));
           parents.push_back(static_cast<std::int32_t>(candidate.row));
         } else {
@@ -378,41 +381,28 @@ class Decoding {
 
   const char* operation_;
   SearchOptions options_;
-  const SamplingOptions* sampling_;
-  std::span<const Index> numbers_;
   const TextOf& text_;
   std::vector<std::int32_t> excluded_;
   Index source_steps_;            // S
   std::vector<Running> running_;  // one for each row of the model's next step
   std::vector<Written> written_;  // the words of all hypotheses
   std::vector<float> weights_;    // (written, S), empty without attention
-  // Of each sentence:
-  std::vector<Index> source_lengths_, most_words_;
-  std::vector<Random> random_;  // with sampling
-  std::vector<Translation> finished_;
-  std::vector<std::vector<std::string>> texts_;  // of the finished hypotheses, with text_
-  std::vector<char> pruned_;
+  std::vector<SentenceSearch> sentences_;
 };
 
 }  // namespace
 
-std::vector<Translation> decode(const Tensor& source_mask, const How& how,
+std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options,
                                 std::span<const Index> numbers, const NextStep& step,
                                 const TextOf& text, const Restart& restart) {
-  const auto* const sampling = std::get_if<SamplingOptions>(&how);
-  SearchOptions options;
-  if (sampling) {
-    options.max_length = sampling->max_length;
-    options.weights = sampling->weights;
-    options.writes = sampling->writes;
-    options.begin = sampling->begin, options.end = sampling->end;
-  } else {
-    options = std::get<SearchOptions>(how);
+  if (options.sampling) {
+    options.beam = options.best = 1;
+    options.length_penalty = options.coverage_penalty = 0;
   }
-  const TextOf text_of = sampling ? TextOf() : text;
+  const TextOf text_of = options.sampling ? TextOf() : text;
   std::vector<Translation> found(static_cast<std::size_t>(source_mask.dim(1)));
   if (!numbers.empty() && numbers.size() != found.size())
-    fail("sample", fmt::format("{} numbers for {} sentences", numbers.size(), found.size()));
+    fail("sample", "{} numbers for {} sentences", numbers.size(), found.size());
   std::vector<std::int32_t> sentences(found.size());
   std::iota(sentences.begin(), sentences.end(), 0);
   for (bool first = true; !sentences.empty(); first = false, options.beam *= 2) {
@@ -422,15 +412,16 @@ std::vector<Translation> decode(const Tensor& source_mask, const How& how,
     for (const std::int32_t sentence : sentences)
       own.push_back(numbers.empty() ? sentence : numbers[sentence]);
     if (!first) restart(rows);
-    Decoding decoding(first ? source_mask : gather(source_mask, rows, 1), options, sampling, own,
-                      text_of);
-    std::vector<Translation> some = decoding.run(step);
+    Decoding decoding(first ? source_mask : gather(source_mask, rows, 1), options, own, text_of);
+    const auto best = static_cast<std::size_t>(options.best);
     std::vector<std::int32_t> too_few;
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      if (std::ssize(some[i]) < options.best && decoding.pruned(i)) too_few.push_back(sentences[i]);
-      std::ranges::stable_sort(some[i], std::ranges::greater(), &Hypothesis::score);
-      some[i].resize(std::min(some[i].size(), static_cast<std::size_t>(options.best)));
-      found[sentences[i]] = std::move(some[i]);
+    std::vector<SentenceSearch> searches = decoding.run(step);
+    for (std::size_t i = 0; i < searches.size(); ++i) {
+      Translation& finished = searches[i].finished;
+      if (finished.size() < best && searches[i].pruned) too_few.push_back(sentences[i]);
+      std::ranges::stable_sort(finished, std::ranges::greater(), &Hypothesis::score);
+      finished.resize(std::min(finished.size(), best));
+      found[sentences[i]] = std::move(finished);
     }
     if (!text_of || 2 * options.beam > widest_beam) break;
     sentences = std::move(too_few);
@@ -466,7 +457,7 @@ std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, co
 
 std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
                                           const Tensor& source_mask, const Target& target,
-                                          const ForcedOptions& options) {
+                                          const SearchOptions& options) {
   ShapeCheck check("force_decode");
   check("next", target.next, "T B")("outputs", logits.x, "T B R");
   if (weights.defined()) check("source", source_mask, "S B")("weights", weights, "T S B");
@@ -482,7 +473,7 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tens
       std::erase(never[b], h.words.back());
     }
     if (h.words.empty() || h.words.back() != options.end)
-      fail("force_decode", fmt::format("target {} does not end with word {}", b, options.end));
+      fail("force_decode", "target {} does not end with word {}", b, options.end);
   }
   const std::vector<double> losses =  // (T, B)
       losses_of(logits, target.next.reshape({-1}), target.mask.to(logits.x.dtype()).reshape({-1}),
@@ -511,7 +502,7 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources,
                                    const TranslateOptions& o, const TranslateBatch& batch) {
   for (const auto& [name, value] :
        {std::pair("sentences", o.sentences), std::pair("words", o.words)}) {
-    if (value < 1) fail("translate", fmt::format("{} = {} is less than 1", name, value));
+    if (value < 1) fail("translate", "{} = {} is less than 1", name, value);
   }
   Hypothesis no_words;
   no_words.complete = true;

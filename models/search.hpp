@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <attune/models/decoder.hpp>
@@ -41,7 +41,18 @@ std::vector<std::string> replace_unknown(const Hypothesis& hypothesis,
                                          std::span<const std::string> source,
                                          const text::Vocabulary& target);
 
-// ---- Search
+// ---- Search and sampling
+
+/// Each word is drawn from p_v ∝ exp(x_v / temperature) of the logits x, among the likeliest words:
+/// at most `top_k` (Fan et al., 2018), and the fewest with the total probability `top_p` (nucleus
+/// sampling, Holtzman et al., 2020). Of words with equal probabilities the smaller counts as
+/// likelier.
+struct SamplingOptions {
+  double temperature = 1;  // below 1 the likely words become likelier
+  Index top_k = 0;         // 0: all words
+  double top_p = 1;
+  std::uint64_t seed = 1;
+};
 
 /// Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14, with p_ij the attention
 /// weight of source word i at target word j, or at `</s>`:
@@ -60,28 +71,11 @@ struct SearchOptions {
   /// `<s>` and `</s>`. Without an end word (-1), as language models of characters may have none,
   /// every sentence is max_length words long.
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
-};
-
-// ---- Sampling
-
-/// Each word is drawn from p_v ∝ exp(x_v / temperature) of the logits x, among the likeliest words:
-/// at most `top_k` (Fan et al., 2018), and the fewest with the total probability `top_p` (nucleus
-/// sampling, Holtzman et al., 2020). Of words with equal probabilities the smaller counts as
-/// likelier.
-struct SamplingOptions {
-  double temperature = 1;  // below 1 the likely words become likelier
-  Index top_k = 0;         // 0: all words
-  double top_p = 1;
-  Index max_length = 100;  // most words; one more step may then write `</s>`
-  std::uint64_t seed = 1;
-  bool weights = true;  // whether the hypotheses have weights
-  Writes writes = Writes::words;
-  std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;  // as in search
+  /// Draws one sentence for each source instead of searching: beam, best and penalties do not matter.
+  std::optional<SamplingOptions> sampling = {};
 };
 
 namespace detail {
-
-using How = std::variant<SearchOptions, SamplingOptions>;
 
 struct NextScores {
   Tensor logits;   // (rows, V)
@@ -97,13 +91,14 @@ using Restart = std::function<void(const Tensor& sentences)>;
 
 /// Steps until all sentences of a batch are finished. `numbers` are theirs. With `text`, a search
 /// returns hypotheses of other texts, for which it may have to restart.
-std::vector<Translation> decode(const Tensor& source_mask, const How& how,
+std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options,
                                 std::span<const Index> numbers, const NextStep& step,
                                 const TextOf& text = {}, const Restart& restart = {});
 
 template <Decoder M, Source Encoded>
-std::vector<Translation> decode(const M& model, const Encoded& encoded, const How& how,
-                                std::span<const Index> numbers = {}, const TextOf& text = {}) {
+std::vector<Translation> decode(const M& model, const Encoded& encoded,
+                                const SearchOptions& options, std::span<const Index> numbers = {},
+                                const TextOf& text = {}) {
   const Inference inference;
   auto state = model.start(encoded);
   const auto step = [&](const Tensor& last, const Tensor* rows) {
@@ -115,7 +110,7 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded, const Ho
     state = std::move(next_step.state);
     return NextScores{Var(model.logits(words, outputs)).value()[0], Var(next_step.weights).value()};
   };
-  return decode(encoded.mask, how, numbers, step, text, [&](const Tensor& sentences) {
+  return decode(encoded.mask, options, numbers, step, text, [&](const Tensor& sentences) {
     state = model.select(model.start(encoded), sentences);
   });
 }
@@ -152,8 +147,9 @@ std::vector<Translation> search(const M& model, const text::SourceBatch& batch,
 /// scores that are NaN.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
-                               const SamplingOptions& options = {},
+                               const SamplingOptions& sampling = {}, SearchOptions options = {},
                                std::span<const Index> numbers = {}) {
+  options.sampling = sampling;
   std::vector<Hypothesis> drawn;
   for (Translation& one : detail::decode(model, encoded, options, numbers))
     drawn.push_back(std::move(one.front()));
@@ -162,27 +158,22 @@ std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
 
 // ---- Given words
 
-struct ForcedOptions {
-  Writes writes = Writes::words;  // in each sentence, and the words that its target has
-  std::int32_t end = text::Vocabulary::end;
-  bool weights = true;  // whether the hypotheses have them
-};
-
 namespace detail {
 
 /// weights (T, S, B) or undefined
 std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
                                           const Tensor& source_mask, const Target& target,
-                                          const ForcedOptions& options);
+                                          const SearchOptions& options);
 
 }  // namespace detail
 
 /// The targets as hypotheses: log-probabilities of each word and of `</s>`, as a search computes
 /// them, and weights (steps, source words) f32, `</s>` included, without padding. The score is the
-/// log-probability. Throws on a target that does not end with `end`.
+/// log-probability. Of the options `writes`, to which each sentence adds the words of its target,
+/// `end` and `weights` matter. Throws on a target that does not end with `end`.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target,
-                                     const ForcedOptions& options = {}) {
+                                     const SearchOptions& options = {}) {
   const detail::Inference inference;
   const Unrolled<M> all = unroll(model, encoded, target.previous, target.mask, options.weights);
   return detail::forced_hypotheses(AffineLogits{model.logits(all.words, all.outputs)},
@@ -191,7 +182,7 @@ std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, con
 }
 template <WordModel M>
 std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch,
-                                     const ForcedOptions& options = {}) {
+                                     const SearchOptions& options = {}) {
   const detail::Inference inference;
   return force_decode(model, model.encode(batch.source, batch.source_mask),
                       Target{batch.previous, batch.next, batch.target_mask}, options);
@@ -200,7 +191,7 @@ std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch,
 // ---- Many sentences, sorted by length and cut into batches
 
 struct TranslateOptions {
-  detail::How how = SearchOptions{};
+  SearchOptions how = {};
   Index sentences = 64;      // most in a batch
   Index words = 8192;        // most in a batch, padding included; a longer sentence stands alone
   DType dtype = DType::f32;  // of the model's parameters
@@ -220,8 +211,7 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources,
 
 /// The translations of sentences, in their order. A sentence without words has one hypothesis,
 /// which is complete, without words, and has log-probability 0. The results are the same however
-/// sentences are batched. Throws as `search` and `sample` do, and on limits below
-/// 1.
+/// sentences are batched. Throws as `search` and `sample` do, and on limits below 1.
 template <WordModel M>
 std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
                                    const TranslateOptions& options = {}) {

@@ -267,7 +267,7 @@ void print_scores(const models::AnyModel& network, std::span<const text::TextPai
                   std::span<const text::Pair> pairs, const UseOptions& o) {
   if (pairs.empty()) return;
   const auto scores = models::force_decode(network, text::make_batch(pairs),
-                                           {.writes = o.search.writes, .weights = false});
+                                           {.weights = false, .writes = o.search.writes});
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const models::Hypothesis& h = scores[i];
     const auto& [source, target] = lines[i];

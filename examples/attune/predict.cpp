@@ -111,12 +111,10 @@ class Predictor {
       sentences.push_back(first_.source().encode(tokens.back()));
     }
     models::SearchOptions search = search_;
-    models::SamplingOptions sampling = o_.sampling;
+    if (o_.sample) search.sampling = o_.sampling;
     if (o_.replace_unknown) search.writes = models::Writes::unknown;
-    sampling.max_length = search.max_length, sampling.writes = search.writes;
-    search.weights = sampling.weights = o_.json || o_.replace_unknown || draws;
+    search.weights = o_.json || o_.replace_unknown || draws;
     models::TranslateOptions how{.how = search, .sentences = o_.batch, .first = first};
-    if (o_.sample) how.how = sampling;
     if (search.best > 1) {
       how.text = [&](const models::Hypothesis& h, Index number) {
         return target_of(h, tokens[static_cast<std::size_t>(number - first)]);

@@ -206,8 +206,9 @@ TEST_CASE("Ensemble: of a model with itself it is the model") {
   const auto expected = models::search(t.model, t.model.encode(source, mask), kOptions);
   const auto found_by_one = models::search(one, one.encode(source, mask), kOptions);
   const auto found = models::search(twice, twice.encode(source, mask), kOptions);
-  const auto drawn = models::sample(t.model, t.model.encode(source, mask), {.max_length = 7});
-  const auto drawn_by_both = models::sample(twice, twice.encode(source, mask), {.max_length = 7});
+  const auto drawn = models::sample(t.model, t.model.encode(source, mask), {}, {.max_length = 7});
+  const auto drawn_by_both =
+      models::sample(twice, twice.encode(source, mask), {}, {.max_length = 7});
   for (std::size_t b = 0; b < 3; ++b) {
     CHECK(std::ranges::equal(found_by_one[b], expected[b], same));
     CHECK(drawn_by_both[b].words == drawn[b].words);

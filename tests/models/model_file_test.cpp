@@ -106,8 +106,8 @@ TEST_CASE("model_file: a language model comes back") {
   save(path, model, params, {text::Codec(), codecs().target});
   const auto back = load<TransformerLm>(path);
   CHECK(same_weights(*back.parameters, params));
-  CHECK(test::same(sample(back.model, no_source(1), {.max_length = 5})[0],
-                   sample(model, no_source(1), {.max_length = 5})[0]));
+  CHECK(test::same(sample(back.model, no_source(1), {}, {.max_length = 5})[0],
+                   sample(model, no_source(1), {}, {.max_length = 5})[0]));
   CHECK_ERROR(path.string() +
                   ": model: 'transformer-lm' is not one of bahdanau, nematus, luong, "
                   "encoder-decoder, sutskever, transformer",

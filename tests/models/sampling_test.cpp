@@ -14,15 +14,17 @@ namespace {
 
 using namespace attune;
 using models::SamplingOptions;
+using models::SearchOptions;
 using text::Sentence;
 using namespace test;
 
 /// One sentence for each of `count` equal sources.
-std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count, SamplingOptions options) {
+std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count,
+                               const SamplingOptions& sampling, SearchOptions options = {}) {
   options.writes = models::Writes::all;
   const std::vector<Sentence> sources(static_cast<std::size_t>(count), Sentence{4, 3});
   const auto [source, mask] = text::make_source_batch(sources, DType::f64);
-  return models::sample(decoder, decoder.encode(source, mask), options);
+  return models::sample(decoder, decoder.encode(source, mask), sampling, options);
 }
 
 const Probabilities kFirst = {0.02, 0.03, 0.25, 0.1, 0.2, 0.4};
@@ -97,7 +99,7 @@ TEST_CASE("sample: log-probabilities are the model's own, whatever was cut off")
 
 TEST_CASE("sample: a sentence that does not end is cut off at max_length") {
   const TableDecoder decoder([](std::int32_t, const Words&) { return next(0, 0.5, 0.4); });
-  for (const Hypothesis& h : sample(decoder, 5, {.max_length = 4})) {
+  for (const Hypothesis& h : sample(decoder, 5, {}, {.max_length = 4})) {
     CHECK_FALSE(h.complete);
     CHECK(h.words.size() == 4);
   }
@@ -107,7 +109,7 @@ TEST_CASE("sample: without an end word, all sentences have max_length words, in 
   const auto table = random_table(100, 2);
   const TableDecoder decoder(table);
   bool ends = false;
-  for (const Hypothesis& h : sample(decoder, 20, {.max_length = 9, .end = -1})) {
+  for (const Hypothesis& h : sample(decoder, 20, {}, {.max_length = 9, .end = -1})) {
     CHECK(h.words.size() == 9);
     check_log_probabilities(h, table, /*complete=*/false);
     CHECK(h.weights.shape() == Shape{9, 2});
@@ -116,16 +118,16 @@ TEST_CASE("sample: without an end word, all sentences have max_length words, in 
   CHECK(ends);  // `</s>` is a word as any other
   CHECK(decoder.rows_of_steps == std::vector<Index>(9, 20));
   CHECK_ERROR("sample: the end word -2 is neither in 0 to 5 nor -1 (none)",
-              sample(decoder, 2, {.end = -2}));
+              sample(decoder, 2, {}, {.end = -2}));
 }
 
 TEST_CASE("sample: the likeliest word alone is greedy search") {
   const Translator t;
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5, 1, 4}, 11, 6));
   const auto expected = models::search(t.model, t.model.encode(source, mask), {.max_length = 7});
-  for (const SamplingOptions& options :
-       {SamplingOptions{.top_k = 1, .max_length = 7}, {.temperature = 1e-300, .max_length = 7}}) {
-    const auto found = models::sample(t.model, t.model.encode(source, mask), options);
+  for (const SamplingOptions& sampling : {SamplingOptions{.top_k = 1}, {.temperature = 1e-300}}) {
+    const auto found =
+        models::sample(t.model, t.model.encode(source, mask), sampling, {.max_length = 7});
     for (std::size_t b = 0; b < 4; ++b) CHECK(same(found[b], expected[b][0]));
   }
 }
@@ -133,13 +135,14 @@ TEST_CASE("sample: the likeliest word alone is greedy search") {
 TEST_CASE("sample: what is drawn depends on the sentence's number, not on the batch") {
   const Translator t;
   const auto sources = test::random_sentences({2, 5, 1, 4, 3, 5}, 11, 6);
-  const auto [source, mask] = text::make_source_batch(sources);
-  const SamplingOptions options{.temperature = 2, .max_length = 7, .seed = 5};
-  const auto together = models::sample(t.model, t.model.encode(source, mask), options);
+  const auto drawn = [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
+    return models::sample(t.model, t.model.encode(batch.source, batch.mask),
+                          {.temperature = 2, .seed = 5}, {.max_length = 7}, numbers);
+  };
+  const auto together = drawn(text::make_source_batch(sources), {});
   for (Index b = 0; b < std::ssize(sources); ++b) {
     const auto i = static_cast<std::size_t>(b);
-    const auto [one, one_mask] = text::make_source_batch({{sources[i]}});
-    const auto alone = models::sample(t.model, t.model.encode(one, one_mask), options, {{b}})[0];
+    const auto alone = drawn(text::make_source_batch({{sources[i]}}), {{b}})[0];
     CHECK(alone.words == together[i].words);
     CHECK(std::abs(alone.log_probability - together[i].log_probability) < 1e-5);
   }
@@ -165,9 +168,9 @@ TEST_CASE("sample: options out of range are errors") {
   CHECK_ERROR("sample: top_k is less than 0", run({.top_k = -1}));
   CHECK_ERROR("sample: top_p is not above 0 and at most 1", run({.top_p = 0}));
   CHECK_THROWS_AS(run({.top_p = 1.1}), Error);
-  CHECK_ERROR("sample: max_length is less than 1", run({.max_length = 0}));
+  CHECK_ERROR("sample: max_length is less than 1", sample(decoder, 2, {}, {.max_length = 0}));
   const auto [source, mask] = text::make_source_batch({{Sentence{4}, {5}}}, DType::f64);
-  CHECK_THROWS_WITH_AS(models::sample(decoder, decoder.encode(source, mask), {}, {{1, 2, 3}}),
+  CHECK_THROWS_WITH_AS(models::sample(decoder, decoder.encode(source, mask), {}, {}, {{1, 2, 3}}),
                        "sample: 3 numbers for 2 sentences", Error);
 }
 

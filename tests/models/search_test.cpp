@@ -328,14 +328,14 @@ TEST_CASE("search, sample: no special token but the end is written, <unk> only w
     const auto scaled = [&, allowed = allowed](std::int32_t from, const Words& words) {
       return only(allowed, table(from, words));
     };
-    auto all = models::sample(decoder, encoded, {.max_length = 30, .writes = writes});
+    auto all = models::sample(decoder, encoded, {}, {.max_length = 30, .writes = writes});
     const auto found = models::search(decoder, encoded,
                                       {.beam = 10, .max_length = 4, .best = 10, .writes = writes});
     all.insert(all.end(), found[0].begin(), found[0].end());
     for (const Hypothesis& h : all) check_log_probabilities(h, scaled, h.complete);
     // Without an end word, `</s>` is none either.
     for (const Hypothesis& h :
-         models::sample(decoder, encoded, {.max_length = 9, .writes = writes, .end = -1}))
+         models::sample(decoder, encoded, {}, {.max_length = 9, .writes = writes, .end = -1}))
       CHECK(std::ranges::none_of(h.words, [](std::int32_t word) { return word < 3; }));
   }
 }
@@ -400,7 +400,7 @@ TEST_CASE("search, sample: a part that all logits share changes no probability")
                                       {.writes = Writes::all, .begin = 0, .end = 0})[0][0];
     CHECK(std::abs(found.log_probability - third) < 1e-7);
     const auto drawn =
-        models::sample(model, models::no_source(1),
+        models::sample(model, models::no_source(1), {},
                        {.max_length = 2, .writes = Writes::all, .begin = 0, .end = -1})[0];
     CHECK(std::abs(drawn.log_probability - 2 * third) < 2e-7);
   }
@@ -437,7 +437,7 @@ TEST_CASE("search, sample: hypotheses without weights where they are not asked f
                    without = models::search(decoder, encoded, {.weights = false})[0][0];
   CHECK_FALSE(without.weights.defined());
   CHECK(without.words == with.words);
-  CHECK_FALSE(models::sample(decoder, encoded, {.weights = false})[0].weights.defined());
+  CHECK_FALSE(models::sample(decoder, encoded, {}, {.weights = false})[0].weights.defined());
 }
 
 TEST_CASE("search: a model without attention has hypotheses without weights") {
@@ -460,7 +460,7 @@ TEST_CASE("search, sample: without a source") {
   REQUIRE(found.size() == 2);
   for (const auto& best : found) CHECK(best[0].words == Words{2});
   for (const Hypothesis& h :
-       models::sample(model, models::no_source(2),
+       models::sample(model, models::no_source(2), {},
                       {.max_length = 5, .writes = Writes::all, .begin = 0, .end = 1}))
     CHECK(h.words == Words{2});
 }

@@ -316,7 +316,7 @@ TEST_CASE("TransformerLm: it learns a text, and writes it") {
   }
   CHECK(std::exp(before) > 5);
   CHECK(std::exp(loss(model, no_source(2), target).item()) < 1.1);
-  const auto written = sample(model, no_source(3), {.temperature = 0.1, .max_length = 9});
+  const auto written = sample(model, no_source(3), {.temperature = 0.1}, {.max_length = 9});
   REQUIRE(written.size() == 3);
   for (const Hypothesis& h : written) {
     CHECK(h.words == text[0]);

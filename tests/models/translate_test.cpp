@@ -10,7 +10,6 @@
 namespace {
 
 using namespace attune;
-using models::SamplingOptions;
 using models::SearchOptions;
 using models::TranslateOptions;
 using models::Translation;
@@ -24,7 +23,7 @@ std::vector<Sentence> sentences() {
 
 const SearchOptions kSearch{
     .beam = 3, .max_length = 7, .length_penalty = 0.7, .coverage_penalty = 0.1, .best = 3};
-const SamplingOptions kSampling{.temperature = 1.5, .max_length = 7, .seed = 3};
+const SearchOptions kSampling{.max_length = 7, .sampling = {{.temperature = 1.5, .seed = 3}}};
 
 void check_near(const Translation& a, const Translation& b, double tolerance) {
   REQUIRE(a.size() == b.size());
@@ -43,7 +42,7 @@ TEST_CASE("translate: the result does not depend on the batches") {
   const auto sources = sentences();
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Translator t(dtype);
-    for (const auto& how : {decltype(TranslateOptions::how)(kSearch), {kSampling}}) {
+    for (const SearchOptions& how : {kSearch, kSampling}) {
       const auto alone =
           models::translate(t.model, sources, {.how = how, .sentences = 1, .dtype = dtype});
       REQUIRE(alone.size() == sources.size());

@@ -251,7 +251,7 @@ struct Speech {
     std::vector<Tensor> x;
     for (const Utterance& one : some) x.push_back(log_mel(one.samples, o.hz));
     const models::Encoded h = listen(x);
-    const models::CtcEncoded<models::Encoded> both{h, h.mask, ctc(h.h).value()};
+    const models::CtcEncoded<models::Encoded> both{h, ctc(h.h).value()};
     const models::JointCtc joint(decoder, {.weight = o.ctc});
     const Index longest = h.mask.dim(0);
     const models::SearchOptions how{.beam = beam, .max_length = longest, .within_source = true};

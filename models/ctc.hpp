@@ -64,9 +64,7 @@ class CtcPrefix {
 
 /// A source for attention and CTC.
 template <Source Encoded>
-struct CtcEncoded {
-  Encoded encoded;
-  Tensor mask;    // (S, B)
+struct CtcEncoded : Encoded {
   Tensor logits;  // (S, B, V): what CTC makes of the annotations
 };
 
@@ -118,8 +116,7 @@ class JointCtc {
 
   template <Source Encoded>
   State start(const CtcEncoded<Encoded>& source) const {
-    return {decoder_->start(source.encoded),
-            detail::ctc_prefixes(source.logits, source.mask, options_)};
+    return {decoder_->start(source), detail::ctc_prefixes(source.logits, source.mask, options_)};
   }
 
   Words read(const Tensor& previous) const { return {decoder_->read(previous), previous}; }

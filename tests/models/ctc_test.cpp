@@ -109,7 +109,7 @@ TEST_CASE("JointCtc: with all the weight on CTC a search finds what CTC reads, i
   const Joint joint(table, {.weight = 1});
   const Tensor logits = frames(4, 2, 2), mask = ragged_mask(4, {4, 3});
   const Tensor source = Tensor::of<std::int32_t>({4, 2}, {4, 5, 3, 3, 3, 3, 3, 0});
-  const models::CtcEncoded<TableDecoder::Source> encoded{table.encode(source, mask), mask, logits};
+  const models::CtcEncoded<TableDecoder::Source> encoded{table.encode(source, mask), logits};
   const auto found = models::search(joint, encoded, {.beam = 40, .writes = models::Writes::all});
   for (const auto& [column, length] : {std::pair<Index, Index>{0, 4}, {1, 3}}) {
     const auto all = readings(sentence(logits, column, length));
@@ -127,8 +127,8 @@ TEST_CASE("JointCtc: probabilities are weighted in the logarithm") {
   const Joint joint(table, {.weight = 0.3});
   const Tensor logits = frames(4, 1, 3), mask = ones({4, 1}, DType::f64);
   const Tensor source = Tensor::of<std::int32_t>({4, 1}, {4, 3, 3, 3});
-  const auto state = joint.start(
-      models::CtcEncoded<TableDecoder::Source>{table.encode(source, mask), mask, logits});
+  const auto state =
+      joint.start(models::CtcEncoded<TableDecoder::Source>{table.encode(source, mask), logits});
   const auto words = joint.read(Tensor::of<std::int32_t>({1, 1}, {text::Vocabulary::begin}));
   const auto step = joint.step(words[0], state);
   const std::vector<double> ctc = models::detail::ctc_prefixes(logits, mask, {})[0].next(),

@@ -21,6 +21,7 @@ struct Options {
   double dropout = 0;
   Index steps = 2000;
   double rate = 3e-3;
+  Precision precision = Precision::f32;
   std::uint64_t seed = 1;
   std::filesystem::path out = "gpt.safetensors";
 };
@@ -37,6 +38,8 @@ models::OptionList options_of(Options& o) {
                  0, 0.99),
           option("steps", "updates", o.steps, 1, most),
           option("rate", "largest learning rate; it falls to a tenth", o.rate, 1e-9, 1),
+          models::choice("precision", "of matrix products; f32 where that is faster", o.precision,
+                         {"f32", "bf16x3", "bf16"}),
           option("seed", "of initial values, windows and dropout", o.seed, 0, 1e18),
           option("out", "file for the weights", o.out)};
 }
@@ -126,14 +129,17 @@ void train(const std::string& file, const Options& o) {
     return std::min(1.0, (step + 1) / 100.0) * o.rate * (0.1 + 0.9 * cosine);
   };
   Random random(o.seed);
-  std::cout << params.count() << " parameters, " << threads() << " threads, " << std::ssize(train)
-            << " characters, " << vocabulary - 4 << " different ones\n";
+  const Precision precision = fastest_precision(o.precision);
+  std::cout << params.count() << " parameters, " << threads() << " threads, products in "
+            << to_string(precision) << ", " << std::ssize(train) << " characters, "
+            << vocabulary - 4 << " different ones\n";
 
   examples::Progress progress(0, o.steps);
   for (Index step = 1; step <= o.steps; ++step) {
     std::vector<Index> places(o.batch);
     for (Index& place : places) place = random.below(std::ssize(train) - o.context);
     const nn::Training training(random);
+    const InPrecision products(precision);
     const Var loss =
         models::loss(model, models::no_source(o.batch), windows(train, places, o.context));
     Gradients gradients = backward(loss);

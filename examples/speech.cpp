@@ -53,7 +53,7 @@ models::OptionList options_of(Options& o) {
           option("hidden", "size of the decoder and of each direction", o.hidden, 1, 65536),
           option("sampling-rate", "of the features, in Hz", o.hz, 8000, 96000),
           flag("characters", "tokens are characters, not words", o.characters),
-          flag("bf16", "matrix products of the training in bf16", o.bf16)};
+          flag("bf16", "matrix products of the training in bf16, where that is faster", o.bf16)};
 }
 
 // ---- Sound: a waveform is (samples), full scale 1 ------------------------------------------------
@@ -343,7 +343,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
       x[i] = masked(masked(pad(heard, 0, 0, std::max<Index>(0, missing)), 10, own), 8, own);
     });
     const nn::Training training(random);  // dropout is active
-    const InPrecision precision(o.bf16 ? Precision::bf16 : Precision::f32);
+    const InPrecision precision(fastest_precision(o.bf16 ? Precision::bf16 : Precision::f32));
     const Var loss = speech.loss(x, y);
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);

@@ -71,28 +71,68 @@ simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index dep
   return {to, 1, rows};
 }
 
-/// How the elements of a product of two T are made: as T, or as pairs of bf16 (simd/gemm.hpp).
+/// simd::to_tiles, spread over the threads.
+simd::Strided<float> tiled(const simd::Strided<float>& x, Index rows, Index depth,
+                           const simd::TileForm& form, float* to) {
+  const Index steps = form.steps(depth);
+  parallel_each(parts(rows, tile_width),
+                std::max<Index>(1, conversion_work / (tile_width * std::max<Index>(1, depth))),
+                [&](Index i) {
+                  const Index row = i * tile_width, count = std::min(tile_width, rows - row);
+                  simd::to_tiles(x.from(row, 0), count, depth, form, to + row * steps);
+                });
+  return {to, steps, tile_width / 2};
+}
+
+/// How the elements of a product of two T are computed: as T, or as bf16, by tiles or as pairs in
+/// vectors (simd/gemm.hpp).
 template <class T>
 struct Arithmetic {
-  bool bf16;
+  Precision precision;
+  bool split = precision == Precision::bf16x3, f32 = precision == Precision::f32,
+       tiles = !f32 && (simd::emulated_tiles || simd::has_tiles());
 
-  /// Columns of a panel of B, which has so many in all.
-  Index width(Index columns) const { return simd::panel_width<T>(bf16 ? widest : columns); }
+  /// Columns of a panel of B, which has so many in all, and rows that are computed together.
+  Index width(Index columns) const {
+    return tiles ? tile_width : simd::panel_width<T>(f32 ? columns : widest);
+  }
+  Index height() const { return tiles ? tile_width : 1; }
   /// Elements of a column of B, or of a row of A, for `depth` of k.
-  Index steps(Index depth) const { return bf16 ? simd::pairs(depth) : depth; }
+  Index steps(Index depth) const {
+    return f32 ? depth : tiles ? simd::TileForm{split, false}.steps(depth) : simd::pairs(depth);
+  }
+  Index block() const { return tiles ? tile_depth_block : depth_block; }
 
   /// A as the kernel reads it, perhaps in new memory.
   simd::Strided<T> prepare(const simd::Strided<T>& a, Index rows, Index depth,
                            Tensor& storage) const {
     if constexpr (std::is_same_v<T, float>) {
-      if (bf16) return paired(a, rows, depth, scratch<T>(storage, rows * steps(depth)));
+      if (f32) return a;
+      T* to = scratch<T>(storage, rounded_up(rows, height()) * steps(depth));
+      return tiles ? tiled(a, rows, depth, {split, /*panels=*/false}, to)
+                   : paired(a, rows, depth, to);
     }
     return a;
   }
 
+  /// B into panels.
+  void pack(const MatrixView<const T>& b, T* panels) const {
+    const Index panel = width(b.cols), n = steps(b.rows);
+    if constexpr (std::is_same_v<T, float>) {
+      if (tiles) return void(tiled(strided(b.transpose()), b.cols, b.rows, {split, true}, panels));
+    }
+    parallel_ranges(b.cols, 4 * panel, [&](Index begin, Index end) {
+      Tensor storage;
+      const simd::Strided<T> x =  // the columns as rows
+          prepare(strided(b.column_range(begin, end).transpose()), end - begin, b.rows, storage);
+      simd::pack_panels({x.data, x.column, x.row}, n, end - begin, panel, panels + begin * n);
+    });
+  }
+
   void run(const simd::PanelProduct<T>& product) const {
     if constexpr (std::is_same_v<T, float>) {
-      if (bf16) return simd::run_pairs(product);
+      if (tiles) return simd::run_tiles(product, split);
+      if (!f32) return simd::run_pairs(product);
     }
     simd::run(product);
   }
@@ -133,15 +173,17 @@ class Product {
   /// B in panels, a block of k after the other.
   void multiply_panels(const T* panels) {
     const Cut cut(*this, most_cols);
-    const bool packed = a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
+    const bool packed =
+        !arithmetic_.tiles && a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
     if (packed) {
       pack_rows(cut);
-    } else if (a_.row * Index{sizeof(T)} % 4096 == 0 && c_.cols >= gathered_columns) {
+    } else if (!arithmetic_.tiles && a_.row * Index{sizeof(T)} % 4096 == 0 &&
+               c_.cols >= gathered_columns) {
       gather_rows();
     }
     for_tiles(cut, [&](const Tile& tile) {
-      for (Index step = 0; step < steps_; step += depth_block) {
-        const Index steps = std::min(depth_block, steps_ - step);
+      for (Index step = 0; step < steps_; step += arithmetic_.block()) {
+        const Index steps = std::min(arithmetic_.block(), steps_ - step);
         simd::Strided<T> a = a_.from(tile.row, step);
         if (packed) a.data = a_.data + tile.row * steps_ + tile.rows * step;
         const T* first = panels + tile.column * steps_ + step * width_;
@@ -167,7 +209,8 @@ class Product {
           std::max({parts(m, most_rows), std::min(best_down, m / least_rows), Index{1}});
       const Index across =
           std::max(parts(n, columns_at_most), std::min(parts(wanted, down), parts(n, p.width_)));
-      rows = parts(m, down), columns = rounded_up(parts(n, across), p.width_);
+      rows = rounded_up(parts(m, down), p.arithmetic_.height());
+      columns = rounded_up(parts(n, across), p.width_);
     }
     Index rows, columns;
   };
@@ -231,13 +274,13 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     // A column is a row of the transposed product.
     return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into, room);
   }
-  if (a.rows > few_rows || b.transposed || in_bf16<T>()) {
+  if (a.rows > few_rows || b.transposed || precision_of<T>() != Precision::f32) {
     PackedMatrix<T> own;
     if (!room) room = &own;
     room->pack(b);
     return gemm(a, *room, c, into);
   }
-  const Product<T> product(a, c, start_of(c, into), Arithmetic<T>{false});
+  const Product<T> product(a, c, start_of(c, into), Arithmetic<T>{Precision::f32});
   if (!product.empty()) product.multiply_rows(b.data, b.stride);
 }
 template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into,
@@ -247,20 +290,15 @@ template void gemm(MatrixView<const double>, MatrixView<const double>, MatrixVie
 
 template <class T>
 void PackedMatrix<T>::pack(const MatrixView<const T>& b) {
-  rows_ = b.rows, cols_ = b.cols, bf16_ = in_bf16<T>();
-  if (bf16_) detail::product_of_this_cpu.store(true, std::memory_order_relaxed);
-  const Arithmetic<T> arithmetic{bf16_};
+  rows_ = b.rows, cols_ = b.cols, precision_ = precision_of<T>();
+  const Arithmetic<T> arithmetic{precision_};
+  if (precision_ > detail::least_precision.load(std::memory_order_relaxed))
+    detail::least_precision.store(precision_, std::memory_order_relaxed);
   const Index width = arithmetic.width(cols_), steps = arithmetic.steps(rows_);
   const Index size = steps * rounded_up(cols_, width);
   if (!storage_.unique() || storage_.size() < size) scratch<T>(storage_, size);
   T* panels = storage_.template mutable_data<T>();
-  parallel_ranges(cols_, 4 * width, [&](Index begin, Index end) {
-    Tensor storage;
-    const simd::Strided<T> x =  // the columns as rows
-        arithmetic.prepare(strided(b.column_range(begin, end).transpose()), end - begin, rows_,
-                           storage);
-    simd::pack_panels({x.data, x.column, x.row}, steps, end - begin, width, panels + begin * steps);
-  });
+  arithmetic.pack(b, panels);
   panels_ = panels;
 }
 template class PackedMatrix<float>;
@@ -275,7 +313,7 @@ template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           MatrixView<const T> start) {
   check_shapes(a, b.rows(), b.cols(), c);
-  Product<T> product(a, c, {start.data, start.stride}, Arithmetic<T>{b.bf16()});
+  Product<T> product(a, c, {start.data, start.stride}, Arithmetic<T>{b.precision()});
   if (!product.empty()) product.multiply_panels(b.panels());
 }
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);

@@ -16,6 +16,7 @@
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/simd/dispatch.hpp>
+#include <attune/tensor/simd/gemm.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
@@ -44,7 +45,7 @@ bool uses_blas() {
 /// can count its elements.
 template <class T>
 bool by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
-  return uses_blas() && !in_bf16<T>() && a.rows > few_rows &&
+  return uses_blas() && precision_of<T>() == Precision::f32 && a.rows > few_rows &&
          a.rows * a.cols * b.cols >= blas_work &&
          std::max({a.rows, a.cols, a.stride, b.cols, b.stride, stride_c}) <=
              std::numeric_limits<int>::max();
@@ -66,7 +67,7 @@ class PackedForms final : public Attachment {
       Form* form = find(b);
       if (!form && forms_.size() == most_forms) return {};
       if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
-      if (form->packed.bf16() != in_bf16<T>()) form->packed = {};
+      if (form->packed.precision() != precision_of<T>()) form->packed = {};
       if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
       // What paid for the contents before will pay again.
       const bool pays =
@@ -128,15 +129,21 @@ template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const 
 
 }  // namespace detail
 
-std::string products() {
-  const std::string own = "attune (" + simd_target() + ")";
-  return uses_blas() ? detail::blas_name() + " and " + own : own;
+std::string products_in(Precision precision) {
+  std::string text =
+      (uses_blas() ? detail::blas_name() + " and attune (" : "attune (") + simd_target() + ")";
+  if (precision == Precision::f32) return text;
+  return text + ", " + to_string(precision) + (simd::has_tiles() ? " by AMX" : " by AVX512-BF16");
 }
+
+std::string products() { return products_in(precision()); }
 
 std::string products_used() {
   const std::string target = simd_target();
   const bool has_fma = target.starts_with("avx") || target.starts_with("neon");
-  return has_fma && !detail::product_of_this_cpu ? products_of_any_cpu : products();
+  const Precision used = detail::least_precision;
+  const bool of_any_cpu = has_fma && !detail::product_of_this_cpu && used == Precision::f32;
+  return of_any_cpu ? products_of_any_cpu : products_in(used);
 }
 
 // Products of tensors

@@ -4,13 +4,14 @@
 #include <atomic>
 #include <string>
 
+#include <attune/tensor/precision.hpp>
 #include <attune/tensor/tensor.hpp>
 
 namespace attune {
 
 /// Names the backends of matrix products: "attune (avx3)", the library's own kernels, or
-/// "OpenBLAS (Cooperlake) and attune (avx3)". Programs for which this text is equal compute the same
-/// bits; if it differs, so may the rounding of sums.
+/// "OpenBLAS (Cooperlake) and attune (avx3)", and the precision if it is not f32, ", bf16 by AMX".
+/// Programs for which this text is equal compute the same bits; if it differs, so may the rounding.
 ///
 /// The environment variable ATTUNE_PRODUCTS selects the backend: `attune` (default) or `openblas`,
 /// which computes f32 and f64 products of at least 2^20 multiply-adds and 5 rows by OpenBLAS, on as
@@ -20,7 +21,7 @@ namespace attune {
 std::string products();
 
 /// Backends used so far in this process: `products_of_any_cpu` unless a product was computed by
-/// OpenBLAS, in bf16, or by kernels without fused multiply-adds (precision.hpp); then the text of
+/// OpenBLAS, in bf16 or bf16x3, or by kernels without fused multiply-adds (precision.hpp); then the text of
 /// `products`.
 std::string products_used();
 inline constexpr const char* products_of_any_cpu = "attune, the same bits on any CPU";
@@ -82,14 +83,14 @@ class PackedMatrix {
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
   const T* panels() const { return panels_; }
-  /// Whether it was packed as bf16, and its products are made so.
-  bool bf16() const { return bf16_; }
+  /// The precision that it was packed in, and in which its products are computed.
+  Precision precision() const { return precision_; }
 
  private:
   Index rows_ = 0, cols_ = 0;
   Tensor storage_;
   const T* panels_ = nullptr;
-  bool bf16_ = false;
+  Precision precision_ = Precision::f32;
 };
 
 /// C = A·B or C += A·B, where A (M, K), B (K, N), C (M, N) and C is not transposed. An element of C
@@ -116,13 +117,14 @@ namespace detail {
 /// The name of OpenBLAS with its kernels, "OpenBLAS (Cooperlake)". Fails if it cannot be loaded.
 std::string blas_name();
 
-/// C = A·B or C += A·B by OpenBLAS, after blas_name, for C not transposed. Not in bf16.
+/// C = A·B or C += A·B by OpenBLAS, after blas_name, for C not transposed. Only in f32.
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into);
 
-/// True once a CPU-dependent backend or precision was used.
+/// True once a CPU-dependent backend was used; the least precision used so far.
 inline std::atomic<bool> product_of_this_cpu = false;
+inline std::atomic<Precision> least_precision = Precision::f32;
 
 /// How many products the caller is about to make of the matrix.
 enum class Uses { one, many };

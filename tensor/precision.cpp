@@ -38,11 +38,21 @@ void limit_targets() {
 
 std::string simd_target() { return lower_case(simd::target()); }
 
-bool bf16_available() { return simd::has_bf16(); }
+const char* to_string(Precision precision) {
+  constexpr const char* names[] = {"f32", "bf16x3", "bf16"};
+  return names[static_cast<std::size_t>(precision)];
+}
+
+Precision fastest_precision(Precision asked_for) {
+  const bool tiles = simd::emulated_tiles || simd::has_tiles();
+  if (tiles || (asked_for == Precision::bf16 && simd::has_bf16())) return asked_for;
+  return Precision::f32;
+}
 
 void set_precision(Precision precision) {
-  if (precision == Precision::bf16 && !bf16_available())
-    fail("set_precision", "this CPU has no bf16 products (AVX512-BF16)");
+  if (fastest_precision(precision) != precision)
+    fail("set_precision", "products in {} are not faster than in f32 on this CPU ({})",
+         to_string(precision), precision == Precision::bf16 ? "AMX, AMD's AVX512-BF16" : "AMX");
   detail::thread_precision = precision;
 }
 

@@ -9,13 +9,23 @@
 
 namespace attune {
 
-/// f32, or bf16: factors rounded to bfloat16 (8 bits of significand), their products added in f32,
-/// at twice the speed or more. Tensors and all that is not a matrix product stay f32; products of
-/// f64 are not touched.
-enum class Precision { f32, bf16 };
+/// How products of f32 matrices are computed. Tensors and all that is not a product stay f32, sums
+/// are of f32, and products of f64 are not touched. Error: of an element, relative to |A||B|.
+///
+/// | precision | factors                                              | error  | faster than f32 by     |
+/// |-----------|------------------------------------------------------|--------|------------------------|
+/// | f32       | as they are; the same bits on any CPU                | 1e-6   |                        |
+/// | bf16x3    | sums of two bfloat16; all products but low times low | < 1e-5 | AMX                    |
+/// | bf16      | rounded to bfloat16 (8 bits of significand)          | < 8e-3 | AMX, AMD's AVX512-BF16 |
+///
+/// In bf16x3 an infinite factor gives NaN.
+enum class Precision { f32, bf16x3, bf16 };
+/// "f32", "bf16x3", "bf16"
+const char* to_string(Precision precision);
 
-/// Whether this CPU multiplies bf16 (AVX512-BF16).
-bool bf16_available();
+/// The precision asked for, or the next better one that this CPU computes faster: f32 where bf16x3 or
+/// bf16 would not be faster.
+Precision fastest_precision(Precision asked_for);
 
 namespace detail {
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit Precision thread_precision =
@@ -23,15 +33,15 @@ namespace detail {
 }
 
 /// Sets the precision of all products that this thread makes from now on, also in the tiles of its
-/// parallel_for. Each thread has its own precision, f32 at first. Throws for bf16 where it is not
-/// available.
+/// parallel_for. Each thread has its own precision, f32 at first. Throws unless it is
+/// fastest_precision(precision).
 void set_precision(Precision precision);
 inline Precision precision() { return detail::thread_precision; }
 
-/// Whether products of two T are made in bf16 now.
+/// That of products of two T now.
 template <class T>
-bool in_bf16() {
-  return std::is_same_v<T, float> && precision() == Precision::bf16;
+Precision precision_of() {
+  return std::is_same_v<T, float> ? precision() : Precision::f32;
 }
 
 /// A precision until the end of the scope.
@@ -51,7 +61,7 @@ struct InPrecision : detail::Restored<Precision> {
 /// The same program gives the same bits with every instruction set that has fused multiply-adds
 /// (tested: "avx2", "avx3" and "neon"), for any number of threads: tiles and blocks are of fixed
 /// sizes, sums of a fixed number of parts, and glibc's functions in use agree. The others round a
-/// multiply-add twice. Products in bf16 or by OpenBLAS are not part of this.
+/// multiply-add twice. Products in bf16 or bf16x3, or by OpenBLAS are not part of this.
 std::string simd_target();
 
 }  // namespace attune

@@ -13,8 +13,8 @@ namespace {
 
 /// f32 where the CPU has no bf16: then the benchmark ends with an error.
 Precision or_skip(benchmark::State& state, Precision precision) {
-  if (precision == Precision::f32 || bf16_available()) return precision;
-  state.SkipWithError("this CPU has no bf16 products");
+  if (fastest_precision(precision) == precision) return precision;
+  state.SkipWithError("this CPU has no fast products of that precision");
   return Precision::f32;
 }
 

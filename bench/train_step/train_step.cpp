@@ -145,9 +145,12 @@ class Bench {
   std::vector<text::Batch> batches_;
 };
 
+const std::map<std::string, Precision> precisions = {
+    {"f32", Precision::f32}, {"bf16x3", Precision::bf16x3}, {"bf16", Precision::bf16}};
+
 /// Prints a JSON line for each mode; greedy has two, for one sentence and for 64.
 void measure(const Run& run) {
-  const InPrecision in(run.precision == "f32" ? Precision::f32 : Precision::bf16);
+  const InPrecision in(precisions.at(run.precision));
   const Sizes sizes = sizes_of(run);
   nn::Parameters params;
   with_model(run.model, params, sizes,
@@ -179,7 +182,7 @@ void add_options(CLI::App& app, CommandLine& line) {
                  "sentences all of full length, or from half of it on")
       ->check(CLI::IsMember({"full", "varied"}));
   app.add_option("--precision", line.run.precision, "of the matrix products")
-      ->check(CLI::IsMember({"f32", "bf16"}));
+      ->check(CLI::IsMember(precisions));
   app.add_option("--check", line.check,
                  "compare loss and gradients with those in this file of "
                  "bench/peers/npz_to_safetensors.py");

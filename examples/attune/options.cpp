@@ -146,8 +146,8 @@ OptionList training_options(TrainOptions& o) {
       option("average", "decay of a moving average of the weights, which is validated; 0: none",
              o.average, 0, 0.999999),
       choice("precision",
-             "of matrix products in training: bf16 where the CPU has it (weights stay f32)",
-             o.precision, {"f32", "bf16"}),
+             "of matrix products in training (weights stay f32); f32 where that is faster",
+             o.precision, {"f32", "bf16x3", "bf16"}),
       option("shards",
              "parts of a batch whose gradients are added; at most as many workers can share them "
              "(mpirun -n WORKERS)",

@@ -38,11 +38,13 @@ report::Json memory_fields() {
           {"peak_mib", mib(buffer_statistics().peak)}};
 }
 
-/// The one asked for; or f32, and a line that says so, where the CPU has no bf16.
-Precision available(Precision asked_for) {
-  if (asked_for != Precision::bf16 || bf16_available()) return asked_for;
-  complain("this CPU has no bf16 products (AVX512-BF16): using f32\n");
-  return Precision::f32;
+/// The one asked for; or a better one, and a line that says so, where the CPU computes that faster.
+Precision fastest(Precision asked_for) {
+  const Precision precision = fastest_precision(asked_for);
+  if (precision != asked_for)
+    complain("products in {}: on this CPU {} is not faster\n", to_string(precision),
+             to_string(asked_for));
+  return precision;
 }
 
 }  // namespace
@@ -60,7 +62,7 @@ Run::Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
       parameters_(parameters),
       model_(std::move(model)),
       progress_(std::move(progress)),
-      precision_(available(options.precision)),
+      precision_(fastest(options.precision)),
       exceptions_(std::uncaught_exceptions()) {
   if (options.average > 0) average_.emplace(parameters, options.average);
   for (const auto& [name, value] : checkpoint().metadata)  // the name of a file may be any bytes
@@ -333,6 +335,7 @@ void Run::resume() {
     files_.cut_log(step_, line_);
   });
   products_before_ = nn::load_text(file.metadata, "products");
+  const InPrecision products_now(precision_);
   if (products_before_ != products_used() && products_before_ != products()) {
     complain("the products were made by {} until now: results will differ in their last bits\n",
              products_before_);

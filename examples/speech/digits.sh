@@ -25,11 +25,9 @@ mkdir -p $out
 ls "$data" | awk -F '[_.]' -v OFS='\t' -v data="$data" -v out=$out '
   BEGIN { split("zero one two three four five six seven eight nine", words, " ") }
   NF == 4 && $3 >= 5 { print data "/" $0, words[$1 + 1], $2 > (out ($3 < 10 ? "/valid.tsv" : "/train.tsv")) }'
-bf16=
-if grep -q avx512_bf16 /proc/cpuinfo; then bf16=--bf16; fi
 model=$out/digits.safetensors
 if [ ! -f $model ]; then
-  build/examples/speech train $out/train.tsv $out/valid.tsv --model $out/training.safetensors --join 7 $bf16
+  build/examples/speech train $out/train.tsv $out/valid.tsv --model $out/training.safetensors --join 7 --bf16
   mv $out/training.safetensors $model
   mv $out/training.safetensors.svg $out/attention.svg
 fi

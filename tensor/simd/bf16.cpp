@@ -127,7 +127,7 @@ namespace attune::simd {
 
 bool has_bf16() {
   // The panels are those of f32, of the instruction set that was chosen for it.
-  static const bool cpu = __builtin_cpu_supports("avx512bf16") &&
+  static const bool cpu = __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel") &&
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   return cpu && panel_width<float>(2 * lanes) == 2 * lanes;
 }

@@ -85,14 +85,16 @@ struct RowProduct {
 template <class T>
 void run(const RowProduct<T>& product);
 
-// Products in bfloat16, on CPUs that have them (AVX512-BF16).
+// Products in bfloat16, by vectors (AVX512-BF16, bf16.cpp) or by tiles (AMX, tiles.cpp).
 //
-// An instruction multiplies two pairs of bf16 and adds both products to an f32:
+// Instructions multiply pairs of bf16 and add both products to an f32:
 // c <- c + a_i,2k b_2k,j + a_i,2k+1 b_2k+1,j. A matrix therefore becomes pairs along k, with a zero
 // where K is odd; a pair stands in the bits of one f32, so that what merely moves elements (packing
-// panels, strides) serves pairs too. As with f32, an element of C is one chain in ascending k.
+// panels, strides) serves pairs too. As with f32, an element of C is one chain in ascending k; that
+// of tiles adds the sums of 32 products.
 
-/// Whether this CPU has the instructions.
+/// Whether this CPU has the instructions on vectors, and multiplies faster by them than in f32: AMD's
+/// CPUs make as many of them in a cycle as of f32, Intel's half as many.
 bool has_bf16();
 
 /// Steps of k that are made of `depth`.
@@ -104,6 +106,27 @@ void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to);
 
 /// The same, where A is pairs, the panels hold pairs, and `depth` counts pairs.
 void run_pairs(const PanelProduct<float>& product);
+
+/// Whether this CPU has tiles, and the system lets the process use them.
+bool has_tiles();
+/// For tests: tiles are emulated on any CPU, to the bit.
+inline bool emulated_tiles = false;
+
+/// How tiles hold a factor of K steps, in blocks of 32 steps, padded with zeros. A has the pairs of
+/// 16 rows and a block one row after another, one block after another, then the next 16 rows, up to
+/// a multiple of 32; B has panels 32 wide. When split, x becomes the sum of two bf16, and a block of
+/// the high parts is followed by that of the low ones.
+struct TileForm {
+  bool split, panels;
+
+  /// Elements of a row of A or of a column of B.
+  Index steps(Index depth) const { return (depth + 31) / 32 * (split ? 32 : 16); }
+};
+void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to);
+
+/// The product of factors in that form; rows of A are in Strided{a, steps, 16}. When split, the
+/// products of high parts and of a high and a low part are added.
+void run_tiles(const PanelProduct<float>& product, bool split);
 
 // The frame of a kernel.
 
@@ -139,16 +162,16 @@ struct RowParts {
 /// Elements of the largest block of C that a kernel keeps.
 constexpr Index most_in_registers = 14 * 32;
 
+template <class T>
+void copy_rows(const T* from, Index from_stride, T* to, Index to_stride, Index rows,
+               Index columns) {
+  for (Index i = 0; i < rows; ++i) std::copy_n(from + i * from_stride, columns, to + i * to_stride);
+}
+
 /// The product by the kernels for 1, 2, ... rows.
 template <class T>
 void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernels) {
   const Index width = p.width;
-  const auto copy_rows = [](const T* from, Index from_stride, T* to, Index to_stride, Index rows,
-                            Index columns) {
-    for (Index i = 0; i < rows; ++i) {
-      std::copy_n(from + i * from_stride, columns, to + i * to_stride);
-    }
-  };
   // Rows of A whole pages apart share a set of the first-level cache, which has 8 places or more.
   const bool collide =
       !p.packed_rows && p.a.column == 1 && p.a.row * static_cast<Index>(sizeof(T)) % 4096 == 0;

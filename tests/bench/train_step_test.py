@@ -53,7 +53,7 @@ def check_precision(program):
     if done.returncode == 0:
         check(json.loads(done.stdout)["precision"] == "bf16", done.stdout)
     else:
-        check(done.stderr == "train_step: set_precision: this CPU has no bf16 products (AVX512-BF16)\n", done.stderr)
+        check("products in bf16 are not faster than in f32 on this CPU" in done.stderr, done.stderr)
 
 
 def check_against_pytorch(program, peers, model):

@@ -83,7 +83,7 @@ void in_threads(std::size_t n, const std::function<void(std::size_t)>& f) {
 }
 
 TEST_CASE("concurrency: models that train and decode in two threads do as each does alone") {
-  const Precision other = bf16_available() ? Precision::bf16 : Precision::f32;
+  const Precision other = fastest_precision(Precision::bf16);
   const auto run = [&](std::size_t i) {
     return i == 0 ? train("bahdanau", 1, Precision::f32) : train("luong", 2, other);
   };

@@ -1,4 +1,5 @@
-// Products in bf16. What is expected is the definition: factors rounded to bf16, sums in f32.
+// Products in bf16 and bf16x3. What is expected is the definition: factors rounded to bf16, or to sums of
+// two, sums in f32.
 
 #include <atomic>
 #include <bit>
@@ -12,6 +13,7 @@
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
+#include <attune/tensor/simd/gemm.hpp>
 
 #include "support/naive.hpp"
 #include "support/targets.hpp"
@@ -41,104 +43,152 @@ struct Sizes {
 constexpr Sizes kSizes[] = {{1, 1, 1},     {3, 2, 5},      {1, 513, 70},   {17, 33, 1},
                             {40, 511, 33}, {513, 100, 32}, {29, 1031, 290}};
 
+/// test(), with the precision set, for each one that this CPU computes and each one of tiles, which
+/// are emulated where it has none. Tensors that it multiplies are its own: packed forms stay with them.
+template <class Test>
+void for_each_bf16(Test test) {
+  for (const bool emulated : {false, true}) {
+    simd::emulated_tiles = emulated;
+    for (const Precision wanted : {Precision::bf16, Precision::bf16x3}) {
+      if (fastest_precision(wanted) != wanted) continue;
+      INFO(std::string(to_string(wanted)) << (emulated ? " by emulated tiles" : ""));
+      const InPrecision in(wanted);
+      test();
+    }
+  }
+  simd::emulated_tiles = false;
+}
+
+/// What the scope computes, it computes in f32.
+struct InF32 : InPrecision {
+  InF32() : InPrecision(Precision::f32) {}
+};
+
 }  // namespace
 
 TEST_CASE("bf16: whole numbers are multiplied exactly, at all sizes, transposed, packed or added") {
-  if (!bf16_available()) return;
-  for (const auto& [m, k, n] : kSizes) {
-    for (int transposes = 0; transposes < 4; ++transposes) {
-      const Transpose transpose{.a = (transposes & 1) != 0, .b = (transposes & 2) != 0};
-      const Tensor a = whole_numbers(transpose.a ? Shape{k, m} : Shape{m, k}, 1),
-                   b = whole_numbers(transpose.b ? Shape{n, k} : Shape{k, n}, 2);
-      const Tensor expected = matmul(a, b, transpose);
-      const MatrixView<const float> x{a.data<float>(), a.dim(0), a.dim(1), a.dim(1)},
-          y{b.data<float>(), b.dim(0), b.dim(1), b.dim(1)};
-      const InPrecision in(Precision::bf16);
-      CHECK(identical(matmul(a, b, transpose), expected));
-      Tensor twice = zeros({m, n}, DType::f32);
-      const PackedMatrix<float> packed(transpose.b ? y.transpose() : y);
-      for (int i = 0; i < 2; ++i) {
-        gemm<float>(transpose.a ? x.transpose() : x, packed, {twice.mutable_data<float>(), m, n, n},
-                    Into::add);
+  for_each_bf16([] {
+    for (const auto& [m, k, n] : kSizes) {
+      for (int transposes = 0; transposes < 4; ++transposes) {
+        const Transpose transpose{.a = (transposes & 1) != 0, .b = (transposes & 2) != 0};
+        const Tensor a = whole_numbers(transpose.a ? Shape{k, m} : Shape{m, k}, 1),
+                     b = whole_numbers(transpose.b ? Shape{n, k} : Shape{k, n}, 2);
+        const Tensor expected = [&] { return InF32(), matmul(a, b, transpose); }();
+        const MatrixView<const float> x{a.data<float>(), a.dim(0), a.dim(1), a.dim(1)},
+            y{b.data<float>(), b.dim(0), b.dim(1), b.dim(1)};
+        CHECK(identical(matmul(a, b, transpose), expected));
+        Tensor twice = zeros({m, n}, DType::f32);
+        const PackedMatrix<float> packed(transpose.b ? y.transpose() : y);
+        for (int i = 0; i < 2; ++i) {
+          gemm<float>(transpose.a ? x.transpose() : x, packed,
+                      {twice.mutable_data<float>(), m, n, n}, Into::add);
+        }
+        CHECK(identical(twice, expected * 2.0));
       }
-      CHECK(identical(twice, expected * 2.0));
     }
-  }
+  });
 }
 
-TEST_CASE("bf16: factors are rounded to nearest even, sums are of f32") {
-  if (!bf16_available()) return;
-  const InPrecision in(Precision::bf16);
+TEST_CASE("bf16: factors are rounded to nearest even, sums are of f32; bf16x3: errors below 1e-5") {
   const Tensor a = randn({9, 301}), b = randn({301, 37}, DType::f32, 2);
   const auto round = [](auto x) { return static_cast<decltype(x)>(bf16(static_cast<float>(x))); };
-  const Tensor c = matmul(a, b), x = map(a, round), y = map(b, round);
-  const auto at = [](const Tensor& of, Index i, Index j) {
-    return static_cast<double>(of.data<float>()[i * of.dim(1) + j]);
-  };
-  for (Index i = 0; i < 9; ++i) {
-    for (Index j = 0; j < 37; ++j) {
-      double sum = 0, size = 0;
-      for (Index k = 0; k < 301; ++k) {
-        const double product = at(x, i, k) * at(y, k, j);
-        sum += product;
-        size += std::abs(product);
-      }
-      CHECK(std::abs(at(c, i, j) - sum) <= 1e-6 * size);
-    }
-  }
+  for_each_bf16([&] {
+    const bool split = precision() == Precision::bf16x3;
+    const Tensor c = matmul(a, b).to(DType::f64), x = (split ? a : map(a, round)).to(DType::f64),
+                 y = (split ? b : map(b, round)).to(DType::f64);
+    const Tensor bound = matmul(abs(x), abs(y)) * (split ? 1e-5 : 1e-6);
+    CHECK(all(abs(c - matmul(x, y)) <= bound).item() == 1);
+    CHECK(any(abs(c - matmul(a.to(DType::f64), b.to(DType::f64))) > bound).item() == !split);
+  });
 }
 
 TEST_CASE("bf16: a row alone and in a batch, with one thread and two, give the same bits") {
-  if (!bf16_available()) return;
-  const InPrecision in(Precision::bf16);
-  const Tensor a = randn({150, 530}), b = randn({530, 600}, DType::f32, 2);
-  const test::ThreadsScope scope(1);
-  const Tensor one = matmul(a, b);
-  set_threads(2);
-  CHECK(identical(matmul(a, b), one));
-  for (Index i : {0, 77, 149}) CHECK(identical(matmul(a.slice(i, i + 1), b), one.slice(i, i + 1)));
+  for_each_bf16([] {
+    const Tensor a = randn({150, 530}), b = randn({530, 600}, DType::f32, 2);
+    const test::ThreadsScope scope(1);
+    const Tensor one = matmul(a, b);
+    set_threads(2);
+    CHECK(identical(matmul(a, b), one));
+    for (Index i : {0, 77, 149})
+      CHECK(identical(matmul(a.slice(i, i + 1), b), one.slice(i, i + 1)));
+  });
 }
 
 TEST_CASE("bf16: changing the precision changes the next product of a weight that was packed") {
-  if (!bf16_available()) return;
-  const Tensor a = randn({8, 64}), w = randn({64, 48}, DType::f32, 2);
-  const Tensor exact = matmul(a, w);
-  for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), exact));  // by then it is packed
-  {
-    const InPrecision in(Precision::bf16);
-    const Tensor rounded = matmul(a, w);
+  for_each_bf16([] {
+    const Tensor a = randn({8, 64}), w = randn({64, 48}, DType::f32, 2);
+    const auto three_times = [&] {
+      const Tensor first = matmul(a, w);
+      for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), first));  // by then it is packed
+      return first;
+    };
+    const auto exactly = [&] { return InF32(), three_times(); };
+    const Tensor exact = exactly(), rounded = three_times();
     CHECK(!identical(rounded, exact));
-    for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), rounded));
-  }
-  CHECK(identical(matmul(a, w), exact));
+    CHECK(identical(exactly(), exact));
+  });
 }
 
 TEST_CASE("bf16: NaN and infinity go where they are used, and f64 is left alone") {
-  if (!bf16_available()) return;
   Tensor a = whole_numbers({20, 5}, 1);
-  const Tensor b = whole_numbers({5, 40}, 2);
+  const Tensor b = whole_numbers({5, 40}, 2) + 0.5;
   const Tensor a64 = a.to(DType::f64) * 0.1, b64 = b.to(DType::f64), precise = matmul(a64, b64);
   a.mutable_data<float>()[3 * 5 + 4] = std::numeric_limits<float>::quiet_NaN();
-  const InPrecision in(Precision::bf16);
-  const Tensor c = matmul(a, b);
-  for (Index i = 0; i < 20; ++i) CHECK(std::isnan(c.data<float>()[i * 40 + 39]) == (i == 3));
-  CHECK(identical(matmul(a64, b64), precise));
+  a.mutable_data<float>()[7 * 5 + 1] = std::numeric_limits<float>::infinity();
+  for_each_bf16([&] {
+    const Tensor c = matmul(a, b);
+    for (Index i = 0; i < 20; ++i) {
+      const float last = c.data<float>()[i * 40 + 39];
+      CHECK(std::isfinite(last) == (i != 3 && i != 7));
+      if (i == 7 && precision() == Precision::bf16) CHECK(std::isinf(last));  // low parts are 0
+    }
+    CHECK(identical(matmul(a64, b64), precise));
+  });
 }
 
 TEST_CASE("bf16: without rows, columns or depth there is nothing to do") {
-  if (!bf16_available()) return;
-  const InPrecision in(Precision::bf16);
-  for (const auto& [m, k, n] : {Sizes{0, 3, 4}, Sizes{3, 0, 4}, Sizes{3, 4, 0}}) {
-    const Tensor a = zeros({m, k}), b = zeros({k, n}), bt = zeros({n, k});
-    CHECK(identical(matmul(a, b), zeros({m, n})));
-    CHECK(identical(matmul(a, bt, {.b = true}), zeros({m, n})));
-    Tensor c = zeros({m, n});
-    for (const Tensor& x : {b, bt}) {
-      const MatrixView<const float> view{x.data<float>(), x.dim(0), x.dim(1), x.dim(1)};
-      const PackedMatrix<float> packed(x.dim(0) == k ? view : view.transpose());
-      gemm<float>({a.data<float>(), m, k, k}, packed, {c.mutable_data<float>(), m, n, n});
-      CHECK(identical(c, zeros({m, n})));
+  for_each_bf16([] {
+    for (const auto& [m, k, n] : {Sizes{0, 3, 4}, Sizes{3, 0, 4}, Sizes{3, 4, 0}}) {
+      const Tensor a = zeros({m, k}), b = zeros({k, n}), bt = zeros({n, k});
+      CHECK(identical(matmul(a, b), zeros({m, n})));
+      CHECK(identical(matmul(a, bt, {.b = true}), zeros({m, n})));
+      Tensor c = zeros({m, n});
+      for (const Tensor& x : {b, bt}) {
+        const MatrixView<const float> view{x.data<float>(), x.dim(0), x.dim(1), x.dim(1)};
+        const PackedMatrix<float> packed(x.dim(0) == k ? view : view.transpose());
+        gemm<float>({a.data<float>(), m, k, k}, packed, {c.mutable_data<float>(), m, n, n});
+        CHECK(identical(c, zeros({m, n})));
+      }
     }
+  });
+}
+
+TEST_CASE("tiles: the CPU's packing and products have the bits of the emulation") {
+  const Tensor x = concat({randn({45, 70}) * 1e-38, randn({45, 70})}, 0);  // some are subnormal
+  const bool packs = simd::has_bf16() || simd::has_tiles();
+  if (!packs) return;
+  for (const bool transposed : {false, true}) {
+    const simd::Strided<float> matrix{x.data<float>(), transposed ? 1 : 70, transposed ? 70 : 1};
+    const Index rows = transposed ? 70 : 90, depth = transposed ? 90 : 70;
+    for (const simd::TileForm& form :
+         {simd::TileForm{false, false}, {false, true}, {true, false}, {true, true}}) {
+      Tensor packed[2];
+      for (const bool emulated : {false, true}) {
+        simd::emulated_tiles = emulated;
+        packed[emulated] = zeros({96 * form.steps(depth)});
+        simd::to_tiles(matrix, rows, depth, form, packed[emulated].mutable_data<float>());
+      }
+      simd::emulated_tiles = false;
+      CHECK(std::ranges::equal(bytes_of(packed[0]), bytes_of(packed[1])));
+    }
+  }
+  if (!simd::has_tiles()) return;
+  for (const Precision wanted : {Precision::bf16, Precision::bf16x3}) {
+    const InPrecision in(wanted);
+    const Tensor real = matmul(x, x, {.b = true});
+    simd::emulated_tiles = true;
+    CHECK(identical(real, matmul(x, x, {.b = true})));
+    simd::emulated_tiles = false;
   }
 }
 
@@ -161,13 +211,20 @@ TEST_CASE("precision: it is the thread's own, and that of all tiles of its loops
   }
 }
 
-TEST_CASE("bf16: where it is not available, asking for it is an error") {
+TEST_CASE(
+    "precision: where one is not faster, f32 is the next better, and setting it is an error") {
   int without = 0;
   test::for_each_target([&] {
-    if (bf16_available()) return;
+    CHECK(fastest_precision(Precision::f32) == Precision::f32);
+    if (fastest_precision(Precision::bf16) == Precision::bf16) return;
     ++without;
-    CHECK_THROWS_WITH_AS(set_precision(Precision::bf16),
-                         "set_precision: this CPU has no bf16 products (AVX512-BF16)", Error);
+    CHECK(fastest_precision(Precision::bf16) == Precision::f32);
+    CHECK_ERROR(
+        "set_precision: products in bf16 are not faster than in f32 on this CPU (AMX, AMD's "
+        "AVX512-BF16)",
+        set_precision(Precision::bf16));
+    CHECK_ERROR("set_precision: products in bf16x3 are not faster than in f32 on this CPU (AMX)",
+                set_precision(Precision::bf16x3));
   });
   CHECK(without > 0);
   CHECK(precision() == Precision::f32);

@@ -41,6 +41,13 @@ TEST_CASE("products: the child of another test" * doctest::skip()) {
     const Tensor a = randn({m, k}), b = randn({k, n}, DType::f32, 2), c = matmul(a, b);
     const bool blas = text.starts_with("OpenBLAS");
     CHECK((products_used() == text) == (!fuses || blas));
+    const Precision fastest = fastest_precision(Precision::bf16);
+    if (const InPrecision in(fastest); fastest == Precision::bf16) {
+      matmul(a, b);
+      CHECK(products().find(", bf16 by ") != products().npos);
+    }
+    CHECK((products_used() == products_of_any_cpu) ==
+          (fuses && !blas && fastest == Precision::f32));
     // Rows of our own kernels do not depend on the others; with few rows, OpenBLAS is not called.
     CHECK(difference(c.slice(0, 4), matmul(a.slice(0, 4), b)) <= (blas ? 1e-4 : 0));
   } catch (const Error& error) {

@@ -1,0 +1,365 @@
+// Products in bf16 by tiles (Intel AMX), and an emulation of their instructions for tests.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include <hwy/base.h>
+
+#include <attune/tensor/simd/gemm.hpp>
+
+#if HWY_ARCH_X86_64
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#pragma GCC diagnostic ignored "-Wuninitialized"  // of GCC's own intrinsics
+#endif
+
+namespace attune::simd {
+namespace {
+
+/// Rows of a tile, and pairs or f32 in a row of it; elements of a tile; rows and columns of a block
+/// of C, which is two by two tiles.
+constexpr Index side = 16, tile_size = side * side, block_side = 2 * side;
+
+/// Where the pairs of up to 16 rows and 32 steps of k go: rows `stride` apart, or transposed.
+struct Pairs {
+  float *high, *low;  // low: null unless factors are split
+  Index stride;
+  bool transposed;
+};
+
+/// The instructions as Intel describes them (Instruction Set Extensions Programming Reference, chapter
+/// 3, TDPBF16PS): subnormal numbers count as 0.
+struct Emulated {
+  struct Session {};
+
+  static inline thread_local float tiles[8][tile_size];
+
+  template <int tile>
+  static void zero() {
+    std::fill_n(tiles[tile], tile_size, 0.0F);
+  }
+  template <int tile>
+  static void load(const float* from, Index stride) {
+    for (Index i = 0; i < side; ++i) std::copy_n(from + i * stride, side, tiles[tile] + i * side);
+  }
+  template <int tile>
+  static void store(float* to, Index stride) {
+    for (Index i = 0; i < side; ++i) std::copy_n(tiles[tile] + i * side, side, to + i * stride);
+  }
+  template <int c, int a, int b>
+  static void multiply() {
+    for (Index i = 0; i < side; ++i) {
+      for (Index j = 0; j < side; ++j) {
+        float even = 0, odd = 0;
+        for (Index k = 0; k < side; ++k) {
+          const auto x = std::bit_cast<std::uint32_t>(tiles[a][i * side + k]),
+                     y = std::bit_cast<std::uint32_t>(tiles[b][k * side + j]);
+          even = flushed(std::fma(factor(x << 16), factor(y << 16), even));
+          odd = flushed(std::fma(factor(x), factor(y), odd));
+        }
+        float& sum = tiles[c][i * side + j];
+        sum = flushed(flushed(sum) + flushed(even + odd));
+      }
+    }
+  }
+
+  static void to_pairs(const Strided<float>& x, Index rows, Index depth, const Pairs& to) {
+    for (Index i = 0; i < side; ++i) {
+      for (Index k = 0; k < block_side; k += 2) {
+        std::uint32_t high[2] = {}, low[2] = {};
+        for (Index j = 0; j < 2 && i < rows && k + j < depth; ++j) {
+          const float value = x.data[i * x.row + (k + j) * x.column];
+          high[j] = rounded(value);
+          low[j] = rounded(value - factor(high[j] << 16));
+        }
+        const Index at = to.transposed ? k / 2 * to.stride + i : i * to.stride + k / 2;
+        to.high[at] = std::bit_cast<float>(high[0] | high[1] << 16);
+        if (to.low) to.low[at] = std::bit_cast<float>(low[0] | low[1] << 16);
+      }
+    }
+  }
+
+ private:
+  static float flushed(float x) {
+    return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0F, x) : x;
+  }
+  static float factor(std::uint32_t bits) {
+    return flushed(std::bit_cast<float>(bits & 0xFFFF0000));
+  }
+  /// The nearest bf16, ties to even.
+  static std::uint32_t rounded(float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(flushed(x));
+    return x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+  }
+};
+
+}  // namespace
+}  // namespace attune::simd
+
+#if HWY_ARCH_X86_64
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512bf16")
+namespace attune::simd {
+namespace {
+
+using Register = std::uint32_t __attribute__((vector_size(64)));
+
+/// Rows and columns exchanged, of 32 bits each.
+void transpose(Register (&x)[side]) {
+  __m512i y[side], z[side];
+  for (Index i = 0; i < side; i += 2) {
+    y[i] =
+        _mm512_unpacklo_epi32(reinterpret_cast<__m512i>(x[i]), reinterpret_cast<__m512i>(x[i + 1]));
+    y[i + 1] =
+        _mm512_unpackhi_epi32(reinterpret_cast<__m512i>(x[i]), reinterpret_cast<__m512i>(x[i + 1]));
+  }
+  for (Index i = 0; i < side; i += 4) {
+    for (Index half = 0; half < 2; ++half) {
+      z[i + 2 * half] = _mm512_unpacklo_epi64(y[i + half], y[i + half + 2]);
+      z[i + 2 * half + 1] = _mm512_unpackhi_epi64(y[i + half], y[i + half + 2]);
+    }
+  }
+  for (Index i = 0; i < 4;
+       ++i) {  // z[i], z[4 + i], ... have columns i, 4 + i, ... in their quarters
+    const __m512i even = _mm512_shuffle_i32x4(z[i], z[4 + i], 0x88),
+                  odd = _mm512_shuffle_i32x4(z[i], z[4 + i], 0xDD),
+                  even_below = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0x88),
+                  odd_below = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0xDD);
+    x[i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(even, even_below, 0x88));
+    x[4 + i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(odd, odd_below, 0x88));
+    x[8 + i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(even, even_below, 0xDD));
+    x[12 + i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(odd, odd_below, 0xDD));
+  }
+}
+
+/// The first n lanes of 16.
+__mmask16 first(Index n) {
+  return static_cast<__mmask16>((1U << std::clamp<Index>(n, 0, side)) - 1);
+}
+
+/// In the high halves of 32 bits.
+Register rounded(__m512 x) {
+  using Halves = std::uint16_t __attribute__((vector_size(32)));
+  return __builtin_convertvector(reinterpret_cast<Halves>(_mm512_cvtneps_pbh(x)), Register) << 16;
+}
+/// What rounding leaves.
+__m512 rest(__m512 x) { return _mm512_sub_ps(x, reinterpret_cast<__m512>(rounded(x))); }
+
+void vectors_to_pairs(const Strided<float>& x, Index rows, Index depth, const Pairs& to) {
+  const bool along_rows = x.column == 1;
+  Register high[side], low[side];
+  for (Index i = 0; i < side; ++i) {
+    // Of row i the steps 0 to 15 and 16 to 31; or of all rows the steps 2i and 2i + 1.
+    const Index first_step = along_rows ? 0 : 2 * i, second_step = along_rows ? side : 2 * i + 1;
+    const auto mask = [&](Index step) {
+      return along_rows ? first(i < rows ? depth - step : 0) : first(step < depth ? rows : 0);
+    };
+    const float* const from = along_rows ? x.data + i * x.row : x.data;
+    const __m512 a = _mm512_maskz_loadu_ps(mask(first_step), from + first_step * x.column),
+                 b = _mm512_maskz_loadu_ps(mask(second_step), from + second_step * x.column);
+    const auto pair = [&](__m512 u, __m512 v) {
+      return along_rows ? reinterpret_cast<Register>(_mm512_cvtne2ps_pbh(v, u))
+                        : rounded(u) >> 16 | rounded(v);
+    };
+    high[i] = pair(a, b);
+    if (to.low) low[i] = pair(rest(a), rest(b));
+  }
+  const auto put = [&](Register(&pairs)[side], float* at) {
+    if (along_rows == to.transposed) transpose(pairs);
+    for (Index i = 0; i < side; ++i)
+      _mm512_storeu_si512(at + i * to.stride, reinterpret_cast<__m512i>(pairs[i]));
+  };
+  put(high, to.high);
+  if (to.low) put(low, to.low);
+}
+
+}  // namespace
+}  // namespace attune::simd
+HWY_POP_ATTRIBUTES
+
+namespace attune::simd {
+namespace {
+
+struct Tiles {
+  /// The configuration of tiles, all of 16 rows of 64 bytes, while it lives.
+  struct Session {
+    Session() {
+      struct alignas(64) {
+        std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+        std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+        std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+      } const configuration;
+      asm volatile("ldtilecfg %0" : : "m"(configuration));
+    }
+    ~Session() { asm volatile("tilerelease"); }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+  };
+
+  template <int tile>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" : : "i"(tile));
+  }
+  template <int tile>
+  static void load(const float* from, Index stride) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
+                 :
+                 : "r"(from), "r"(4 * stride), "i"(tile)
+                 : "memory");
+  }
+  template <int tile>
+  static void store(float* to, Index stride) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                 :
+                 : "r"(to), "r"(4 * stride), "i"(tile)
+                 : "memory");
+  }
+  template <int c, int a, int b>
+  static void multiply() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
+  }
+
+  static void to_pairs(const Strided<float>& x, Index rows, Index depth, const Pairs& to) {
+    vectors_to_pairs(x, rows, depth, to);
+  }
+};
+
+/// Whether the CPU has the instructions, and the system lets this process use them.
+bool permitted() {
+  unsigned a, b, c, d;
+  if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
+      !(d >> 22 & 1) || !(d >> 24 & 1))
+    return false;
+#ifdef __linux__
+  constexpr long request_permission = 0x1023, tile_data = 18;  // of arch_prctl
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+}  // namespace attune::simd
+#else
+namespace attune::simd {
+namespace {
+using Tiles = Emulated;
+bool permitted() { return false; }
+}  // namespace
+}  // namespace attune::simd
+#endif
+
+namespace attune::simd {
+namespace {
+
+/// C = start + A·B for a block of C. The pairs of A's upper and lower 16 rows are in tiles after one
+/// another, `below` apart, the rows of B's panel 32 apart. Split factors have a tile of high parts,
+/// then one of low parts; of their products, that of the low parts is left out.
+template <class Machine, bool split>
+void multiply_block(Index steps, const float* a, Index below, const float* b, float* c,
+                    Index stride, Start<float> start) {
+  constexpr Index parts = split ? 2 : 1, b_size = side * block_side;
+  const auto load_a = [&](const float* from) {
+    Machine::template load<4>(from, side);
+    Machine::template load<5>(from + below, side);
+  };
+  const auto load_b = [&](const float* from) {
+    Machine::template load<6>(from, block_side);
+    Machine::template load<7>(from + side, block_side);
+  };
+  const auto multiply = [] {
+    Machine::template multiply<0, 4, 6>();
+    Machine::template multiply<1, 4, 7>();
+    Machine::template multiply<2, 5, 6>();
+    Machine::template multiply<3, 5, 7>();
+  };
+  if (start.data) {
+    Machine::template load<0>(start.data, start.stride);
+    Machine::template load<1>(start.data + side, start.stride);
+    Machine::template load<2>(start.data + side * start.stride, start.stride);
+    Machine::template load<3>(start.data + side * start.stride + side, start.stride);
+  } else {
+    Machine::template zero<0>(), Machine::template zero<1>();
+    Machine::template zero<2>(), Machine::template zero<3>();
+  }
+  for (Index k = 0; k < steps; k += parts * side, a += parts * tile_size, b += parts * b_size) {
+    load_a(a), load_b(b);
+    multiply();
+    if constexpr (split) {
+      load_b(b + b_size);
+      multiply();
+      load_a(a + tile_size), load_b(b);
+      multiply();
+    }
+  }
+  Machine::template store<0>(c, stride);
+  Machine::template store<1>(c + side, stride);
+  Machine::template store<2>(c + side * stride, stride);
+  Machine::template store<3>(c + side * stride + side, stride);
+}
+
+template <class Machine, bool split>
+void run_blocks(const PanelProduct<float>& p) {
+  [[maybe_unused]] const typename Machine::Session session;
+  alignas(64) float edge[block_side * block_side];
+  const float* panel = p.panels;
+  for (Index column = 0; column < p.columns; column += block_side, panel += p.panel_stride) {
+    const Index columns = std::min(block_side, p.columns - column);
+    for (Index row = 0; row < p.rows; row += block_side) {
+      const Index rows = std::min(block_side, p.rows - row);
+      const bool whole = rows == block_side && columns == block_side;
+      float* const c = p.c + row * p.stride_c + column;
+      Start<float> start = p.start.from(row, column);
+      if (!whole && start.data) {
+        copy_rows(start.data, start.stride, edge, block_side, rows, columns);
+        start = {edge, block_side};
+      }
+      multiply_block<Machine, split>(p.depth, p.a.from(row, 0).data, side * p.a.row, panel,
+                                     whole ? c : edge, whole ? p.stride_c : block_side, start);
+      if (!whole) copy_rows(edge, block_side, c, p.stride_c, rows, columns);
+    }
+  }
+}
+
+template <class Machine>
+void fill_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to) {
+  const Index parts = form.split ? 2 : 1, steps = form.steps(depth);
+  for (Index row = 0; row < (rows + block_side - 1) / block_side * block_side; row += side) {
+    for (Index k = 0; k < depth; k += block_side) {
+      const Index step = k / block_side * parts * side;
+      const bool right = row % block_side != 0;
+      float* const at = form.panels
+                            ? to + (row - right * side) * steps + step * block_side + right * side
+                            : to + row * steps + step * side;
+      const Index next = form.panels ? side * block_side : tile_size;
+      Machine::to_pairs(
+          x.from(row, k), rows - row, depth - k,
+          {at, form.split ? at + next : nullptr, form.panels ? block_side : side, form.panels});
+    }
+  }
+}
+
+}  // namespace
+
+bool has_tiles() {
+  // The rest of the CPU's kernels are those of AVX-512 where it has tiles.
+  static const bool here = panel_width<float>(block_side) == block_side && permitted();
+  return here;
+}
+
+void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to) {
+  (emulated_tiles ? fill_tiles<Emulated> : fill_tiles<Tiles>)(x, rows, depth, form, to);
+}
+
+void run_tiles(const PanelProduct<float>& product, bool split) {
+  if (emulated_tiles) {
+    (split ? run_blocks<Emulated, true> : run_blocks<Emulated, false>)(product);
+  } else {
+    (split ? run_blocks<Tiles, true> : run_blocks<Tiles, false>)(product);
+  }
+}
+
+}  // namespace attune::simd

@@ -65,8 +65,8 @@ FAULTS = [
     ("slice: bounds are not checked at the end", "tensor/arrange.cpp", "|| end > shape[axis]", "|| end > shape[axis] + 1"),
 
     # Fused attention
-    ("attention: a causal query sees one key more", "tensor/fused_attention.cpp", "of.keys[count] <= i + s - t)",
-     "of.keys[count] <= i + s - t + 1)"),
+    ("attention: a causal query sees one key more", "tensor/fused_attention.cpp", "<= position + s - t) ++count;",
+     "<= position + s - t + 1) ++count;"),
     ("attention: the steps of all hypotheses read the prefix of the first", "tensor/fused_attention.cpp",
      "const Index at = row[place * b + hypothesis];", "const Index at = row[place * b];"),
     ("attention: every head draws the dropout of the first", "tensor/fused_attention.cpp",

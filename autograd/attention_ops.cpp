@@ -14,7 +14,7 @@ namespace {
 Tensor covered(const Tensor& k, const Tensor& coverage, const Tensor& w_c) {
   if (!coverage.defined()) return k;
   ShapeCheck check("additive_scores");
-  check("k", k.shape(), "S B A")("coverage", coverage.shape(), "S B")("w_c", w_c.shape(), "A");
+  check("k", k, "S B A")("coverage", coverage, "S B")("w_c", w_c, "A");
   return k + coverage.reshape({check['S'], check['B'], 1}) * w_c;
 }
 

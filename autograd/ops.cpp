@@ -335,12 +335,12 @@ Var reshape(const Var& x, std::initializer_list<Index> extents) {
 
 Var slice(const Var& x, int axis, Index begin, Index end) {
   axis = x.shape().axis(axis, "slice");
-  if (begin < 0) begin += x.dim(axis);
-  if (end < 0) end += x.dim(axis);
+  const Index n = x.dim(axis), first = begin < 0 ? begin + n : begin,
+              last = end < 0 ? end + n : end;
   return record("slice",
-                axis == 0 ? x.value().slice(begin, end) : slice(x.value(), axis, begin, end))
-      .wrt(x, [axis, begin](const Tensor& dy, GradientSlot& dx) {
-        add_to_slice(dx.accumulator(), dy, axis, begin);
+                axis == 0 ? x.value().slice(first, last) : slice(x.value(), axis, begin, end))
+      .wrt(x, [axis, first](const Tensor& dy, GradientSlot& dx) {
+        add_to_slice(dx.accumulator(), dy, axis, first);
       });
 }
 

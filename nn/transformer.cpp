@@ -23,11 +23,11 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights 
     return {queries.pack(y), alpha};
   }
   ShapeCheck check("MultiHeadAttention");
-  if (queries.rows.defined()) check("the queries' rows", queries.rows.shape(), "T B");
-  if (keys.rows.defined()) check("the keys' rows", keys.rows.shape(), "S B");
+  if (queries.rows.defined()) check("the queries' rows", queries.rows, "T B");
+  if (keys.rows.defined()) check("the keys' rows", keys.rows, "S B");
   check("query", q.shape(), queries.rows.defined() ? "N D" : "T B D");
   check("keys and values", kv.shape(), keys.rows.defined() ? "M 2D" : "S B 2D");
-  if (keys.mask.defined()) check("mask", keys.mask.shape(), "S B");
+  if (keys.mask.defined()) check("mask", keys.mask, "S B");
   FusedAttentionOptions o{.heads = options.heads,
                           .causal = options.causal == Causal::yes,
                           .mask = keys.mask,
@@ -75,7 +75,7 @@ Tensor sinusoids(Index begin, Index end, Index size) {
 }  // namespace
 
 Layout Layout::packed(const Mask& mask) {
-  ShapeCheck("Layout")("mask", mask.shape(), "T B");
+  ShapeCheck("Layout")("mask", mask, "T B");
   const std::vector<float> used = mask.to_vector<float>();
   std::vector<std::int32_t> rows, positions;
   for (std::size_t i = 0; i < used.size(); ++i) {
@@ -104,7 +104,7 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
                                        const MultiHeadOptions& options, Index memory)
     : options_(options),
       query_(scope / "query", size, size),
-      memory_(scope / "memory", memory > 0 ? memory : size, 2 * size,
+      memory_(scope / "memory", memory == 0 ? size : memory, 2 * size,
               {.weight_init = init::glorot(2)}),
       output_(scope / "output", size, size),
       path_(scope.path()) {
@@ -149,7 +149,7 @@ Positions::Positions(Index size, DType dtype, Index kept)
 
 Var Positions::operator()(const Var& x, Index begin) const {
   ShapeCheck check("Positions");
-  check("x", x.shape(), "T B D")("table", table_.shape(), "L D");
+  check("x", x, "T B D")("table", table_, "L D");
   const Index end = begin + check['T'], size = check['D'];
   const Tensor p =
       end > check['L'] ? sinusoids(begin, end, size).to(x.dtype()) : table_.slice(begin, end);

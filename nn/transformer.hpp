@@ -22,8 +22,8 @@ struct Layout {
   Tensor rows = {};  // packed: (T, B) i32, the row of each token, and -1 on padding
 
   Layout() = default;
-  Layout(Mask mask) : mask(std::move(mask)) {}        // NOLINT: a mask is a layout
-  Layout(const Tensor& mask) : Layout(Mask(mask)) {}  // NOLINT
+  Layout(Mask of) : mask(std::move(of)) {}        // NOLINT: a mask is a layout
+  Layout(const Tensor& of) : Layout(Mask(of)) {}  // NOLINT
   /// Without the positions whose mask is 0; padded where none is.
   static Layout packed(const Mask& mask);
 

@@ -66,11 +66,11 @@ struct Seen {
 struct Problem {
   Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
     ShapeCheck check("attention");
-    if (o.query_rows.defined()) check("query_rows", o.query_rows.shape(), "T B");
-    if (o.key_rows.defined()) check("key_rows", o.key_rows.shape(), "S B");
-    check("q", q.shape(), o.query_rows.defined() ? "N D" : "T B D");
-    check("kv", kv.shape(), o.key_rows.defined() ? "M 2D" : "S B 2D");
-    if (o.mask.defined()) check("mask", o.mask.shape(), "S B");
+    if (o.query_rows.defined()) check("query_rows", o.query_rows, "T B");
+    if (o.key_rows.defined()) check("key_rows", o.key_rows, "S B");
+    check("q", q, o.query_rows.defined() ? "N D" : "T B D");
+    check("kv", kv, o.key_rows.defined() ? "M 2D" : "S B 2D");
+    if (o.mask.defined()) check("mask", o.mask, "S B");
     require_same_dtype("attention", q, kv);
     t = check['T'], s = check['S'], b = check['B'], d = check['D'];
     if (o.heads < 1 || d % o.heads != 0)
@@ -356,7 +356,7 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
 AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, const Tensor& rows,
                              Index heads) {
   ShapeCheck check("attention_step");
-  check("q", q.shape(), "B D")("rows", rows.shape(), "S B");
+  check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
   if (heads < 1 || d % heads != 0 || std::ssize(places) != s) {
     fail("attention_step", "{} heads of {} elements and {} of {} places do not fit", heads, d,
@@ -364,7 +364,7 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
   }
   for (Index i = 0; i < s; ++i) {
     require_same_dtype("attention_step", q, places[i]);
-    ShapeCheck("attention_step")("q", q.shape(), "B D")("place", places[i].shape(), "R 2D");
+    ShapeCheck("attention_step")("q", q, "B D")("place", places[i], "R 2D");
     numbers_below("attention_step", "row", rows[i], places[i].dim(0), -1);
   }
   AttentionStep result{Tensor::uninitialized(q.shape(), q.dtype(), "attention_step"),

@@ -250,7 +250,7 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
   require_same_dtype("add_product", a, b);
   require_same_dtype("add_product", a, c);
   ShapeCheck check("add_product");
-  check("a", a.shape(), "M K")("b", b.shape(), "M N")("c", c.shape(), "K C");
+  check("a", a, "M K")("b", b, "M N")("c", c, "K C");
   if (are_same_or_apart("add_product", a, c) || are_same_or_apart("add_product", b, c)) {
     fail("add_product", "c is also a factor");
   }

@@ -177,19 +177,6 @@ TEST_CASE("after an error with messages pending, no others are sent") {
               detail::Exchange(network, hosts, 1));
 }
 
-TEST_CASE("parameters without elements need no messages") {
-  Parameters parameters(1, DType::f64);
-  const Scope scope(parameters);
-  const Var none = scope.add("none", {0, 3}, init::zeros()),
-            one = scope.add("one", {2}, init::normal(1));
-  const std::vector<double> shares(static_cast<std::size_t>(workers->count() + 1), 0.5);
-  const auto sum = workers->backward(parameters, shares,
-                                     [&](Index) { return attune::sum(one) + attune::sum(none); });
-  CHECK(sum.gradients[none].shape() == Shape{0, 3});
-  CHECK(sum.gradients[one].to_vector<double>() ==
-        std::vector<double>(2, 0.5 * static_cast<double>(shares.size())));
-}
-
 }  // namespace
 }  // namespace attune::nn
 

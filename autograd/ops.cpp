@@ -420,9 +420,7 @@ Var gather(const Var& x, const Tensor& ids, int axis) {
 Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, int axis) {
   return record("scatter_add", scatter_add(x.value(), ids, rows.value(), axis))
       .wrt(x, [](const Tensor& dy) { return dy; })
-      .wrt(rows, [=, shape = rows.shape()](const Tensor& dy) {
-        return gather(dy, ids, axis).reshape(shape);
-      });
+      .wrt(rows, [=](const Tensor& dy) { return gather(dy, ids, axis); });
 }
 
 Var unfold(const Var& x, const UnfoldOptions& options) {

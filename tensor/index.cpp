@@ -51,10 +51,11 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
   const Index extent = to.dim(axis), n = ids.size(), outer = to.shape().product(0, axis),
               width = to.shape().product(axis + 1, to.rank());
   const auto* id = numbers_below("scatter_add", "id", ids, extent);
-  if (rows.size() != outer * n * width) {
+  if (rows.shape() != gathered_shape(to.shape(), ids.shape(), axis)) {
     fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
          to.shape());
   }
+  if (are_same_or_apart("scatter_add", rows, to)) fail("scatter_add", "the rows are the target");
   visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
     for (Index o = 0; o < outer; ++o, target += extent * width) {
       for (Index i = 0; i < n; ++i, from += width) {

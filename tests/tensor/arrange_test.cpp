@@ -134,6 +134,8 @@ TEST_CASE("scatter_add: repeated ids add up; what does not fit is an error and a
               scatter_add_in_place(to, ints({2}, {0, 5}), ones({2, 2}, DType::f64)));
   CHECK_ERROR("scatter_add: shapes do not fit: ids (2), rows (2, 3), target (3, 2)",
               scatter_add_in_place(to, ints({2}, {0, 1}), ones({2, 3}, DType::f64)));
+  CHECK_ERROR("scatter_add: shapes do not fit: ids (3), rows (2, 3), target (3, 2)",
+              scatter_add_in_place(to, ints({3}, {0, 1, 1}), ones({2, 3}, DType::f64)));
   CHECK(identical(to, sums));
 }
 

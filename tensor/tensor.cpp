@@ -256,7 +256,7 @@ Tensor linspace(double begin, double end, Index n, DType dtype) {
   if (n < 1) fail("linspace", "n = {} must be at least 1", n);
   const double step = (end - begin) / static_cast<double>(n - 1);
   return sequence("linspace", n, dtype, [&](Index i) {
-    return i == n - 1 ? end : begin + static_cast<double>(i) * step;
+    return i == 0 ? begin : i == n - 1 ? end : begin + static_cast<double>(i) * step;
   });
 }
 
@@ -312,6 +312,7 @@ std::string describe(const Tensor& x) {
 
 std::string to_string(const Tensor& x, int digits) {
   if (!x.defined()) return "undefined tensor";
+  if (x.dtype() == DType::i32) digits = 10;  // all, as ids and counts are not rounded
   return fmt::format("{}{}{}", describe(x), x.rank() > 1 ? '\n' : ' ', Picture(x, digits).draw());
 }
 

@@ -175,6 +175,7 @@ TEST_CASE("Indexing: positions, sorting with NaN, segments without rows") {
   CHECK(identical(arange(5, 0, -2), ints({3}, {5, 3, 1})));
   CHECK(identical(arange(0, 1, 0.25, DType::f64), reals({4}, {0, 0.25, 0.5, 0.75})));
   CHECK(identical(linspace(-1, 1, 5, DType::f64), reals({5}, {-1, -0.5, 0, 0.5, 1})));
+  CHECK(identical(linspace(-1, 1, 1, DType::f64), reals({1}, {-1})));
   CHECK(identical(segment_max(reals({2}, {3, 4}), ints({2}, {2, 2}), 3),
                   reals({3}, {-infinity, -infinity, 4})));
   CHECK_ERROR("arange: no i32 holds 0.5, at element (1)", arange(0, 1, 0.5));

@@ -253,6 +253,10 @@ TEST_CASE("Tensor: operations in place refuse views that overlap, and take the s
   Tensor row = x[1];
   CHECK_THROWS_AS(add_in_place(all, row), Error);
   CHECK_THROWS_AS(add_to_slice(all, top, 0, 1), Error);
+  CHECK_ERROR("scatter_add: f32 (4, 3) and f32 (6, 3) overlap in memory",
+              scatter_add_in_place(all, ints({4}, {1, 2, 3, 4}), top));
+  CHECK_ERROR("scatter_add: the rows are the target",
+              scatter_add_in_place(all, ints({6}, {1, 0, 2, 3, 4, 5}), x));
   const Tensor before = x.clone();
   copy(x, all);
   CHECK(identical(all, before));
@@ -315,6 +319,7 @@ TEST_CASE("Tensor: it prints rows on lines, aligned, and of a large one the corn
         "f32 (2, 2)\n[[  1, 2.5],\n [ -3,   4]]");
   CHECK(to_string(ints({}, {3})) == "i32 () 3");
   CHECK(to_string(ints({2, 1, 2}, {1, 2, 3, 4})) == "i32 (2, 1, 2)\n[[[1, 2]],\n\n [[3, 4]]]");
+  CHECK(to_string(ints({2}, {1234567890, -7}), 3) == "i32 (2) [1234567890,         -7]");
   CHECK(to_string(zeros({2, 0})) == "f32 (2, 0)\n[[],\n []]");
   CHECK(to_string(reals({2}, {nan, 1.0 / 3}), 3) == "f64 (2) [  nan, 0.333]");
   CHECK(to_string(arange(2000)) == "i32 (2000) [   0,    1,    2, ..., 1997, 1998, 1999]");

@@ -10,20 +10,35 @@
 
 namespace attune {
 
+namespace {
+
+/// n - correction. Throws where that is below 1.
+double samples(const char* operation, const Shape& x, const Axes& axes, Index correction) {
+  const Index n = reduced_size(x, axes) - correction;
+  if (n <= 0) fail(operation, "{} with correction {} has too few elements", x, correction);
+  return static_cast<double>(n);
+}
+
+/// x - μ. A large mean is rounded, but not what is left of it in the differences.
+template <Value X>
+X centred(const X& x, const Axes& axes) {
+  const X differences = x - mean(x, axes, KeepAxes::yes);
+  return differences - mean(differences, axes, KeepAxes::yes);
+}
+
+}  // namespace
+
 template <Value X>
 X var(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
-  const Index n = reduced_size(x.shape(), axes) - correction;
-  if (n <= 0) fail("var", "{} with correction {} has too few elements", x.shape(), correction);
-  // A large mean is rounded, but not what is left of it in the differences.
-  const X differences = x - mean(x, axes, KeepAxes::yes);
-  const X centred = differences - mean(differences, axes, KeepAxes::yes);
-  return sum(square(centred), axes, keep) / static_cast<double>(n);
+  const double n = samples("var", x.shape(), axes, correction);
+  return sum(square(centred(x, axes)), axes, keep) / n;
 }
 
 template <Value X>
 X std(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
-  const X variance = var(x, axes, keep, correction);
-  return where(variance != 0, sqrt(variance), 0.0);  // whose gradient is 0 where sqrt's is infinite
+  const double n = samples("std", x.shape(), axes, correction);
+  return norm(centred(x, axes), axes, keep) /
+         ::sqrt(n);  // whose squares neither overflow nor vanish
 }
 
 template <Value X>

@@ -178,6 +178,7 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 Memory Attention::remember(const Var& h, const Mask& mask) const {
   const InLayer layer(score_->path());
   ShapeCheck("attention")("h", h, "S B D")("mask", mask, "S B");
+  if (options_.window != Window::global) lengths_of(mask);  // throws where it has holes
   const Mask words = mask.to(h.dtype());
   return {.h = score_->read(h),
           .keys = {.k = score_->keys(h), .mask = words},

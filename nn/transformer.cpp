@@ -91,11 +91,13 @@ Layout Layout::packed(const Mask& mask) {
 
 Var Layout::pack(const Var& x) const {
   if (!rows.defined()) return x;
+  ShapeCheck("Layout")("x", x, "T B D")("rows", rows, "T B");
   return gather(reshape(x, {-1, x.dim(-1)}), positions_);
 }
 
 Var Layout::unpack(const Var& x) const {
   if (!rows.defined()) return x;
+  ShapeCheck("Layout")("x", x, "N D")("positions", positions_, "N");
   const Tensor padded = zeros({rows.size(), x.dim(-1)}, x.dtype());
   return reshape(scatter_add(padded, positions_, x), rows.shape().inserted(2, x.dim(-1)));
 }

@@ -317,6 +317,12 @@ TEST_CASE("Attention: masks, coverage and windows that do not fit are errors") {
               s.attention.remember(s.h, ones({kSteps, 2}, DType::f64)));
   CHECK_ERROR("attention: coverage (S, B) is (7, 1), but B = 3 in mask, in score",
               s.at(0, ones({kSteps, 1}, DType::f64)));
+  const Setting windowed({.attention = 6}, {Window::local_monotonic, 1});
+  CHECK_ERROR(
+      "lengths_of: column 1 of the mask (7, 3) has a 1 after a 0, but padding after the steps was "
+      "expected, in score",
+      windowed.attention.remember(windowed.h, where(arange(21).reshape({kSteps, 3}) == 4.0, 0.0,
+                                                    ones({kSteps, 3}, DType::f64))));
   Parameters params;
   CHECK_ERROR("Attention: half_width = 0 is less than 1",
               Attention(std::make_shared<DotScore>(), params, 4, {Window::local_monotonic, 0}));

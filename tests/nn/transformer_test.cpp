@@ -147,6 +147,14 @@ TEST_CASE("Positions: sine and cosine of each place, from any place on") {
   }
 }
 
+TEST_CASE("Layout: a mask of other extents is an error, though it has as many elements") {
+  const Layout layout = Layout::packed(source_mask);
+  CHECK_ERROR("Layout: rows (T, B) is (4, 3), but T = 3 in x",
+              layout.pack(zeros({3, 4, kSize}, DType::f64)));
+  CHECK_ERROR("Layout: rows (T, B) is (4, 3), but T = 6 in x", layout.pack(zeros({6, 2, kSize})));
+  CHECK_ERROR("Layout: positions (N) is (7), but N = 3 in x", layout.unpack(zeros({3, kSize})));
+}
+
 TEST_CASE("Transformer layers: what does not fit is named, with its place") {
   Parameters params(1, DType::f64);
   const Scope scope = params / "decoder";

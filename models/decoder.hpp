@@ -4,11 +4,14 @@
 #include <concepts>
 #include <vector>
 
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/tensor/check.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/reduce.hpp>
 
 namespace attune::models {
 
@@ -25,6 +28,12 @@ struct Encoded {
 inline const nn::RecurrentState& last_state(const Encoded& source, const char* model) {
   if (source.last.empty()) fail(model, "the source has no last state: Encoded::last is empty");
   return source.last.back();
+}
+
+/// The mean annotation of each sentence, (B, D); 0 of one without words.
+inline Var mean_annotation(const Encoded& source) {
+  const Tensor words = source.mask.to(source.h.dtype());
+  return weighted_sum(words / maximum(sum(words, {0}), 1.0), source.h);
 }
 
 /// Sentences by number, for a decoder's `select`.

@@ -189,7 +189,7 @@ LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
   return {.memory = attention_.remember(annotation_dropout_(source.h), source.mask),
           .past = {},
           .layers = std::move(layers),
-          .h_tilde = zeros({source.mask.dim(1), W_c_.dim(1)}, source.mask.dtype())};
+          .h_tilde = zeros({source.mask.dim(1), W_c_.dim(1)}, source.h.dtype())};
 }
 
 Listener::Listener(const nn::Scope& scope, const ListenerOptions& o)

@@ -158,8 +158,7 @@ class NematusDecoder : public AttendingDecoder {
         second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
 
   State start(const Encoded& source) const {
-    const Tensor shares = source.mask / sum(source.mask, {0});  // 1 / T_x
-    return AttendingDecoder::start(source, weighted_sum(shares, source.h));
+    return AttendingDecoder::start(source, mean_annotation(source));
   }
 
   Step step(const Var& share, const State& before) const {

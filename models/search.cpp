@@ -489,8 +489,9 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tens
     h.score = h.log_probability;
     h.complete = true;
     if (!weights.defined()) continue;
-    Tensor own = weights.slice(0, steps);  // of a sentence alone no copy
-    if (sentences > 1) own = slice(slice(own, 2, column, column + 1), 1, 0, source_lengths[b]);
+    Tensor own = weights.slice(0, steps);  // of a sentence alone, without padding, no copy
+    if (sentences > 1 || source_lengths[b] < own.dim(1))
+      own = slice(slice(own, 2, column, column + 1), 1, 0, source_lengths[b]);
     h.weights = own.reshape({steps, -1}).to(DType::f32);
   }
   return hypotheses;

@@ -90,7 +90,9 @@ Encoded TransformerEncoder::encode(const Tensor& source, const Mask& mask) const
   Var x = layout.pack(source_.placed(source_.vectors(source), 0));
   for (const nn::TransformerLayer& layer : layers_) x = layer(x, layout).y;
   x = layout.unpack(norm_ ? (*norm_)(x) : x);
-  return {x, {{.h = weighted_sum(mask / sum(mask, {0}), x)}}, mask};
+  Encoded encoded{x, {}, mask};
+  encoded.last = {{.h = mean_annotation(encoded)}};
+  return encoded;
 }
 
 TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o, Index memory)

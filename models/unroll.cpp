@@ -41,8 +41,9 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
       linked[(t * S + s) * B + b] = 1;
     }
   }
-  const Tensor guide =
-      Tensor::of(Shape{T, S, B}, std::span<const float>(linked)).to(batch.source_mask.dtype());
+  const DType dtype = batch.source_mask.dtype();
+  const Tensor guide = Tensor::of(Shape{T, S, B}, std::span<const float>(linked))
+                           .to(is_floating(dtype) ? dtype : DType::f32);
   return guide / maximum(sum(guide, {1}, KeepAxes::yes), ones({1}, guide.dtype()));
 }
 
@@ -51,7 +52,7 @@ Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
   check("weights", weights, "T S B")("guide", guide, "T S B");
   const double linked = sum(guide).item();
   if (linked == 0) return zeros({}, weights.dtype());
-  return sum(log(weights + 1e-10) * (guide * (-1 / linked)));
+  return sum(log(weights + 1e-10) * (guide.to(weights.dtype()) * (-1 / linked)));
 }
 
 std::vector<std::int32_t> excluded(Writes writes, std::int32_t end) {
@@ -79,7 +80,8 @@ Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tens
       losses.push_back(nn::coverage_loss(w, coverage));
       coverage = nn::add_coverage(coverage, w);
     }
-    loss = loss + sum(stack(losses) * (mask * (options.coverage / sum(mask).item())));
+    loss =
+        loss + sum(stack(losses) * (mask.to(loss.dtype()) * (options.coverage / sum(mask).item())));
   }
   const Tensor& guide = options.guide.alignment;
   if (guide.defined())

@@ -57,7 +57,7 @@ struct Guide {
 text::Alignment token_links(const text::Alignment& words, std::span<const int> source,
                             std::span<const int> target);
 
-/// A of shape (T, S, B), of the dtype of the batch's masks, from the links between the tokens of
+/// A of shape (T, S, B), of the dtype of the batch's masks or f32, from the links between the tokens of
 /// each pair: 1/n where a target token has a link, n being how many it has, else 0. Tokens without
 /// links, `</s>` among them, have nothing but zeros. Throws when there are not as many alignments
 /// as sentences, and for a link to a token which is not there.

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
@@ -170,6 +172,34 @@ struct Counting : AnyModel {
   }
   std::shared_ptr<int> steps = std::make_shared<int>(0);
 };
+
+/// The loss with everything that depends on masks, of `masked` with masks of that dtype.
+Var masked_loss(const AnyModel& model, text::Batch masked, DType dtype) {
+  masked.source_mask = masked.source_mask.to(dtype);
+  masked.target_mask = masked.target_mask.to(dtype);
+  models::LossOptions options;
+  if (models::model_kind(model.options().name).attends) {
+    options.coverage = 0.5;
+    options.guide.alignment = models::alignment_guide({{{{0, 0}, {1, 0}}, {}, {{0, 0}}}}, masked);
+  }
+  return models::loss(model, masked, options);
+}
+
+TEST_CASE("AnyModel: masks may have any dtype, and a source of a batch no words") {
+  for (const models::ModelKind& kind : models::model_kinds()) {
+    INFO(std::string(kind.name));
+    nn::Parameters params(3);
+    const AnyModel model(params, sized(kind.name), kSizes);
+    text::Batch some = batch();
+    const double expected = masked_loss(model, some, DType::f32).item();
+    for (const DType dtype : {DType::f64, DType::i32})
+      CHECK(masked_loss(model, some, dtype).item() == doctest::Approx(expected));
+    some.source_mask = ragged_mask(4, {2, 0, 1}).to(DType::f32);
+    const Var loss = masked_loss(model, some, DType::f32);
+    CHECK(std::isfinite(loss.item()));
+    CHECK(std::isfinite(backward(loss).global_norm()));
+  }
+}
 
 TEST_CASE("AnyModel: it holds a model that is made of another one") {
   const Translator t;

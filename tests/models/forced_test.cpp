@@ -126,6 +126,18 @@ TEST_CASE("force_decode: a prediction has the score of its search, and all of th
   }
 }
 
+TEST_CASE("force_decode: the weights of a padded sentence are those of its words") {
+  const test::Translator t(DType::f64);
+  const Index last = 2;  // one word among four places
+  const auto column = [](const Tensor& x) { return slice(x, 1, last, last + 1); };
+  const text::Batch one = {column(kBatch.source), column(kBatch.source_mask),
+                           column(kBatch.previous), column(kBatch.next),
+                           column(kBatch.target_mask)};
+  const Hypothesis alone = models::force_decode(t.model, one)[0];
+  CHECK(alone.weights.shape() == Shape{2, 1});
+  CHECK(test::identical(alone.weights, models::force_decode(t.model, kBatch)[last].weights));
+}
+
 TEST_CASE("force_decode: <unk> in a target has a probability there, whatever the other targets") {
   const test::Translator t(DType::f64);
   const std::vector<text::Pair> pairs = {{{4, 5}, {5, 3, 6}}, {{6}, {4, 4}}};

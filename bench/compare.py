@@ -2,15 +2,13 @@
 """Sets attune's training steps, forward passes and greedy decoding, or parts of them, beside
 another program's.
 
-The two alternate, ours and the peer's, so that both meet the same state of the machine. Before,
-between and after them a matrix product tells how fast the machine is just then; a pair whose
-products differ too much, or during which other programs used CPUs, is measured again. Times are
-medians over the pairs, and "times faster" is the median of the pairs' ratios, with the smallest and
-the largest. The limit is that of fused multiply-adds on registers, and the shares of it count
-matrix products and attention sums alone.
+Short runs of the two alternate, so that both meet the same state of the machine. Times are the
+least of all runs, as other programs only make a step slower. "times faster" is their ratio; beside it
+are the median of the pairs' ratios, the smallest and the largest. The limit is that of fused
+multiply-adds on registers, and the shares of it count matrix products and attention sums alone.
 
-In bf16 the peer runs under autocast. With several --python, the peer of a row is the fastest of them
-in one run each. With --parts it is parts of models instead:
+In bf16 the peer runs under autocast, and bf16x3 is compared with its f32. With several --python, the
+peer of a row is the fastest of them in one run each. With --parts it is parts of models instead:
 against PyTorch, and the LSTM also against oneDNN, where build/bench/dnnl_lstm was built.
 Without a peer, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is
 refused. The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best
@@ -60,7 +58,7 @@ def parse():
     names("--models", "bahdanau", ["bahdanau", "luong", "transformer", "lm"])
     names("--configs", "toy,small,medium", list(STEPS))
     names("--modes", "train", ["train", "fwd", "greedy"])
-    names("--precisions", "f32", ["f32", "bf16"])
+    names("--precisions", "f32", ["f32", "bf16x3", "bf16"])
     names("--parts", None, list(PARTS), nargs="?", const=list(PARTS))
 
     def counts(text):
@@ -75,14 +73,9 @@ def parse():
 
     parser.add_argument("--threads", type=counts, default=[1, 2], metavar="N,...", help="(default: 1,2)")
     parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="of sentences (default: full)")
-    parser.add_argument("--pairs", type=count, default=5, help="for each row (default: 5)")
-    parser.add_argument("--attempts", type=count, default=3, help="times as many pairs may be measured (default: 3)")
+    parser.add_argument("--pairs", type=count, default=7, help="for each row (default: 7)")
     parser.add_argument("--steps", type=count, help="in each run (default: some seconds)")
     parser.add_argument("--warmup", type=int, default=3, help="steps before (default: 3)")
-    parser.add_argument("--tolerance", type=float, default=5, metavar="PERCENT",
-                        help="how much the machine's speed may differ within a pair (default: 5)")
-    parser.add_argument("--others", type=float, default=0.25, metavar="CPUS",
-                        help="how much other programs may use meanwhile (default: 0.25)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
     parser.add_argument("--peer", type=pathlib.Path, default=ROOT / "bench/peers", metavar="DIR",
                         help="with tuned.sh, and *seq2seq.py or *parts.py (default: bench/peers)")
@@ -122,6 +115,7 @@ class Row(NamedTuple):
     threads: int
     programs: dict  # "ours" and, if there are any, "peer": a list, then the fastest of it
     arguments: list
+    precision: str = ""
 
     def __str__(self):
         return f"{' '.join(self.labels.values())}, threads {self.threads}"
@@ -130,6 +124,9 @@ class Row(NamedTuple):
         """A program's results by what tells them apart: the batch size of greedy decoding."""
         program = self.programs[name]
         arguments = [*self.arguments, "--threads", self.threads, "--warmup", options.warmup]
+        if self.precision:
+            peers = "f32" if self.precision == "bf16x3" else self.precision
+            arguments += ["--precision", self.precision if name == "ours" else peers]
         return {line.get("batch"): line for line in run(program.command + arguments, program.environment)}
 
 
@@ -168,8 +165,8 @@ def rows_of_models(options):
         label = mode if precision == "f32" else f"{mode} {precision}"
         yield Row({"model": model, "config": config, "mode": label}, threads,
                   {"ours": ours} | ({"peer": pythons} if pythons else {}),
-                  ["--model", model, "--precision", precision, "--config", config, "--modes", mode, "--lengths", options.lengths,
-                   "--steps", options.steps or STEPS[config]])
+                  ["--model", model, "--config", config, "--modes", mode, "--lengths", options.lengths,
+                   "--steps", options.steps or STEPS[config]], precision)
 
 
 def rows_of_parts(options):
@@ -197,58 +194,39 @@ class Progress:
         say(f"{row}: {what}{rest}")
 
 
-def measure_row(row, options, train_step, progress, pairs):
-    """Adds pairs (or, without a peer, runs of ours) while the machine kept its speed."""
-
-    def probe():
-        """The best of three, since the first product after another program often is a slow one."""
-        command = [train_step, "--probe", "--threads", row.threads]
-        return max(run(command)[0]["probe_gflops"] for _ in range(3))
-
+def measure_row(row, options, progress, pairs):
+    """Adds pairs, or, without a peer, runs of ours."""
     if isinstance(row.programs.get("peer"), list):
         peers = row.programs["peer"]
 
         def seconds(peer):
             row.programs["peer"] = peer
-            return min(line["ms_median"] for line in row.measure("peer", options).values())
+            return min(line["ms_min"] for line in row.measure("peer", options).values())
 
         row.programs["peer"] = min(peers, key=seconds) if len(peers) > 1 else peers[0]
-    attempt, speed = 0, probe()
-    while len(pairs) < options.pairs and attempt < options.attempts * options.pairs:
-        attempt += 1
-        progress.say(row, f"pair {len(pairs) + 1} of {options.pairs}"
-                     + (f", attempt {attempt}" if attempt > len(pairs) + 1 else ""))
-        probes, results = [speed], {}
-        for name in row.programs:
-            results[name] = row.measure(name, options)
-            speed = probe()
-            probes.append(speed)
-        progress.done += 1
-        others = max(line["cpus_others"] for lines in results.values() for line in lines.values())
-        if max(probes) <= min(probes) * (1 + options.tolerance / 100) and others <= options.others:
-            pairs.append({**results, "probes": probes})
-            progress.left -= 1
-        else:
-            say(f"  dropped: the machine made {min(probes):.0f} to {max(probes):.0f} GFLOP/s, others used {others:.2f} CPUs")
-    progress.left -= options.pairs - len(pairs)
+    while len(pairs) < options.pairs:
+        progress.say(row, f"pair {len(pairs) + 1} of {options.pairs}")
+        pairs.append({name: row.measure(name, options) for name in row.programs})
+        progress.done, progress.left = progress.done + 1, progress.left - 1
 
 
 def summary(row, pairs, batch, limit):
-    """A row of the table, from the pairs that were steady."""
+    """A row of the table."""
     result = row.labels | {"threads": row.threads}
     if batch:
         result["mode"] += f" of {batch}"
 
-    def median(key, of):
+    def of_runs(of, key, select):
         values = [pair[of][batch][key] for pair in pairs if of in pair and key in pair[of][batch]]
-        return statistics.median(values) if values else None
+        return select(values) if values else None
 
     for of in ("ours", "peer"):
-        result[f"{of} ms"] = median("ms_median", of)
-        gflops = median("gflops", of)
+        result[f"{of} ms"] = of_runs(of, "ms_min", min)
+        gflops = of_runs(of, "gflops", max)
         result[f"{of} of limit"] = gflops and gflops / limit
-        result[f"{of} MiB"] = median("peak_rss_mib", of)
-    result["ratios"] = [pair["peer"][batch]["ms_median"] / pair["ours"][batch]["ms_median"]
+        result[f"{of} MiB"] = of_runs(of, "peak_rss_mib", statistics.median)
+    result["faster"] = result["peer ms"] and result["peer ms"] / result["ours ms"]
+    result["ratios"] = [pair["peer"][batch]["ms_min"] / pair["ours"][batch]["ms_min"]
                         for pair in pairs if "peer" in pair]
     variants = {pair["peer"][batch].get("variant", "") for pair in pairs if "peer" in pair}
     names = {pair["peer"][batch]["peer"] for pair in pairs if "peer" in pair}
@@ -264,14 +242,14 @@ def table(summaries, options):
     def percent(x):
         return "-" if x is None else f"{100 * x:.0f} %"
 
-    def faster(ratios):
+    def spread(ratios):
         return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else "-"
 
     labels = list(summaries[0])[:list(summaries[0]).index("threads")]
-    header = [*labels, "threads", "ours ms", "peer ms", "times faster", "ours of limit", "peer of limit",
+    header = [*labels, "threads", "ours ms", "peer ms", "times faster", "by pairs", "ours of limit", "peer of limit",
               "ours MiB", "peer MiB", "pairs", "peer was"]
     rows = [[*(s[label] for label in labels), str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
-             faster(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
+             "-" if s["faster"] is None else f"{s['faster']:.2f}", spread(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
              number(s["ours MiB"]), number(s["peer MiB"]),
              f"{s['pairs']} of {options.pairs}", s["peer was"]] for s in summaries]
     widths = [max(map(len, column)) for column in zip(header, *rows)]
@@ -300,20 +278,17 @@ def main():
     measured = [(row, []) for row in rows]
     try:
         for row, pairs in measured:
-            measure_row(row, options, train_step, progress, pairs)
+            measure_row(row, options, progress, pairs)
     except KeyboardInterrupt:
         say("interrupted: what was measured until then")
     summaries, results = [], []
     for row, pairs in measured:
         for batch in pairs[0]["ours"] if pairs else [None]:
             summaries.append(summary(row, pairs, batch, limits[row.threads]))
-        flat = [{k: v if k == "probes" else list(v.values()) for k, v in pair.items()} for pair in pairs]
+        flat = [{k: list(v.values()) for k, v in pair.items()} for pair in pairs]
         results.append(row.labels | {"threads": row.threads, "pairs": flat})
     if summaries:
         print(table(summaries, options))
-    if any(s["pairs"] < options.pairs for s in summaries):
-        say("the other pairs were dropped: meanwhile the machine's speed changed by more than "
-            f"{options.tolerance:g} %, or other programs used more than {options.others:g} CPUs")
     if options.json:
         everything = {"environment": variables, "peak_gflops": limits, "table": summaries, "rows": results}
         options.json.write_text(json.dumps(everything, indent=1) + "\n")

@@ -7,7 +7,6 @@ import argparse
 import json
 import math
 import os
-import resource
 import statistics
 import time
 
@@ -243,39 +242,30 @@ def listener_step():
     return dict(B=Listener.B, H=Listener.H, S=Listener.S, T=Listener.T), steps, 0
 
 
-def cpu_seconds():
-    """Of this process, and of the whole machine."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    user, nice, system, _, _, irq, softirq, steal = map(int, open("/proc/stat").readline().split()[1:9])
-    return usage.ru_utime + usage.ru_stime, (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
 def timed(step, steps, warmup):
-    """Seconds of each call, and the CPUs that this process and the others used meanwhile."""
+    """Seconds of each call."""
     for _ in range(warmup):
         step()
-    seconds, (own, machine), begin = [], cpu_seconds(), time.perf_counter()
+    seconds = []
     for _ in range(steps):
         start = time.perf_counter()
         step()
         seconds.append(time.perf_counter() - start)
-    wall = time.perf_counter() - begin
-    own, machine = (now - before for now, before in zip(cpu_seconds(), (own, machine)))
-    return seconds, {"cpus_used": round(own / wall, 2), "cpus_others": round(max(0.0, machine - own) / wall, 2)}
+    return seconds
 
 
 def measure(name):
     sizes, variants, gflop = PARTS[name]()
     norms = [float(x.double().norm()) for x in next(iter(variants.values()))()]
-    variant = min(variants, key=lambda v: min(timed(variants[v], 5, 2)[0]))
-    seconds, cpus = timed(variants[variant], options.steps, options.warmup)
+    variant = min(variants, key=lambda v: min(timed(variants[v], 5, 2)))
+    seconds = timed(variants[variant], options.steps, options.warmup)
     median = statistics.median(seconds)
     line = {"peer": "pytorch-" + torch.__version__, "threads": options.threads, "bench": name, "variant": variant}
     line |= sizes | {"norms": norms}
     if gflop:
         line |= {"gflop": round(gflop, 3), "gflops": round(gflop / median, 1)}
     line |= {"ms_median": round(1e3 * median, 3), "ms_min": round(1e3 * min(seconds), 3), "steps": options.steps}
-    print(json.dumps(line | cpus), flush=True)
+    print(json.dumps(line), flush=True)
 
 
 def main():

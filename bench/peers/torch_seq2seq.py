@@ -101,7 +101,8 @@ class BahdanauDecoder(Attention):
         context = self.read((keys + query.unsqueeze(1)).tanh().matmul(self.v), padding, values)
         x_rz, x_n = torch.addmm(word, context, self.ctx.weight.t()).split([rz, n], 1)
         r, z = (x_rz + s_rz).sigmoid().chunk(2, 1)
-        return torch.lerp(torch.addcmul(x_n, r, s_n).tanh(), s, z), context
+        new = torch.addcmul(x_n, r, s_n).tanh()  # under autocast bf16, as z is
+        return torch.lerp(new.to(s.dtype), s, z.to(s.dtype)), context
 
     def forward(self, words: Tensor, s: Tensor, keys: Tensor, values: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
         states: List[Tensor] = []
@@ -368,35 +369,16 @@ class Transformer(nn.Module):
         return 2 * B * (S * source + T * (target + L * (2 * E * E + 2 * S * E)))
 
 
-def cpu_seconds():
-    """Of this process, and of the whole machine."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    user, nice, system, _, _, irq, softirq, steal = map(int, open("/proc/stat").readline().split()[1:9])
-    ticks = user + nice + system + irq + softirq + steal
-    return usage.ru_utime + usage.ru_stime, ticks / os.sysconf("SC_CLK_TCK")
-
-
 def timed(f, steps, warmup):
-    """Seconds of each call f(i), and the CPUs that this process and the others used meanwhile."""
+    """Seconds of each call f(i)."""
     for i in range(warmup):
         f(i)
     seconds = []
-    own, machine = cpu_seconds()
-    begin = time.perf_counter()
     for i in range(steps):
         start = time.perf_counter()
         f(i)
         seconds.append(time.perf_counter() - start)
-    wall = time.perf_counter() - begin
-    own, machine = (now - before for now, before in zip(cpu_seconds(), (own, machine)))
-    return seconds, {"cpus_used": round(own / wall, 2), "cpus_others": round(max(0.0, machine - own) / wall, 2)}
-
-
-@torch.no_grad()
-def probe():
-    a = torch.ones(1024, 1024)
-    seconds, _ = timed(lambda _: a.mm(a), 5, 1)
-    return round(2 * 1.024**3 / statistics.median(seconds), 1)
+    return seconds
 
 
 def dump(model, batch, path):
@@ -451,11 +433,11 @@ def main():
 
         def trial(variant):
             model.choose(*variant)
-            return min(timed(f, 3, 2)[0])
+            return min(timed(f, 3, 2))
 
         loop, products = variant = min(variants, key=trial)
         model.choose(*variant)
-        seconds, cpus = timed(f, steps, options.warmup)
+        seconds = timed(f, steps, options.warmup)
         median = statistics.median(seconds)
         line = {
             "peer": "pytorch-" + torch.__version__,
@@ -471,8 +453,6 @@ def main():
             "ms_median": round(1e3 * median, 3),
             "ms_min": round(1e3 * min(seconds), 3),
             "steps": steps,
-            "probe_gflops": probe(),
-            **cpus,
             "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         }
         print(json.dumps(line), flush=True)

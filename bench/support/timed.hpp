@@ -13,19 +13,15 @@ using Json = nlohmann::ordered_json;
 double rounded(double x, int digits);
 
 struct Times {
-  std::vector<double> seconds;    // ascending
-  double cpus_used, cpus_others;  // by this process, by all others
+  std::vector<double> seconds;  // ascending
   double median() const { return seconds[seconds.size() / 2]; }
 };
 
 /// Seconds of `steps` calls of f(i), after `warmup` calls that are not timed.
 Times timed(int steps, int warmup, const std::function<void(int)>& f);
 
-/// Prints the line with its times, and the machine's state after them.
+/// Prints the line with its times and the memory that the process used.
 void print(Json line, const Times& times);
-
-/// GFLOP/s of a 1024 x 1024 x 1024 product, median of five.
-double probe_gflops();
 
 /// GFLOP/s of fused multiply-adds on registers alone, in all threads: the limit of any product.
 double peak_gflops();

@@ -160,7 +160,7 @@ void measure(const Run& run) {
 struct CommandLine {
   Run run;
   std::string check;
-  bool probe = false, peak = false;
+  bool peak = false;
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
@@ -186,7 +186,6 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--check", line.check,
                  "compare loss and gradients with those in this file of "
                  "bench/peers/npz_to_safetensors.py");
-  app.add_flag("--probe", line.probe, "only the speed of a 1024 x 1024 x 1024 product");
   app.add_flag("--peak", line.peak, "only the limit of fused multiply-adds on registers");
 }
 
@@ -194,10 +193,8 @@ int run(const CommandLine& line) {
   line.run.threads > 0 ? set_threads(line.run.threads)
                        : void(threads());  // which checks ATTUNE_THREADS
   if (!line.check.empty()) return check(line.check) ? 0 : 1;
-  if (line.probe || line.peak) {
-    fmt::print("{{\"threads\":{},\"{}\":{:.1f}}}\n", threads(),
-               line.peak ? "peak_gflops" : "probe_gflops",
-               line.peak ? peak_gflops() : probe_gflops());
+  if (line.peak) {
+    fmt::print("{{\"threads\":{},\"peak_gflops\":{:.1f}}}\n", threads(), peak_gflops());
     return 0;
   }
   measure(line.run);

@@ -20,7 +20,7 @@ SIZES = {
 }
 # The result and its gradients; a parameter; norm before and gradient after; loss and all gradients.
 NORMS = dict(zip(SIZES, [7, 5, 2, 1, 2, 35]))
-TIMES = ["ms_median", "ms_min", "steps", "probe_gflops", "cpus_used", "cpus_others", "peak_rss_mib"]
+TIMES = ["ms_median", "ms_min", "steps", "peak_rss_mib"]
 PYTHON = "/usr/bin/python3"
 
 
@@ -60,7 +60,7 @@ def check_same(ours, peers):
 
 def check_tables(bench, build):
     done = run(sys.executable, bench / "compare.py", "--parts", "cross_entropy_fwd_bwd", "--build", build, "--python",
-               "/nowhere/python3", "--threads", 1, "--pairs", 1, "--steps", 1, "--tolerance", 1e9, "--others", 1e9)
+               "/nowhere/python3", "--threads", 1, "--pairs", 1, "--steps", 1)
     check(done.returncode == 0 and done.stdout.splitlines()[1].startswith("cross_entropy_fwd_bwd  -"), done)
     with tempfile.TemporaryDirectory() as directory:
         svg = pathlib.Path(directory) / "scaling.svg"

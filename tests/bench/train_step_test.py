@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 COMMON = ["peer", "threads", "bench", "model", "config", "lengths", "precision", "params"]
-TIMES = ["ms_median", "ms_min", "steps", "probe_gflops", "cpus_used", "cpus_others", "peak_rss_mib"]
+TIMES = ["ms_median", "ms_min", "steps", "peak_rss_mib"]
 LOSS = COMMON + ["tok_per_s", "gflop", "gflops"] + TIMES
 GREEDY = COMMON + ["batch", "sent_per_s"] + TIMES
 # 10⁹ operations of a toy training step; a forward pass has a third of them.

@@ -26,13 +26,6 @@ void Shape::fail_axis(int axis, const char* operation) const {
   fail(operation, "there is no axis {} in {}", axis, *this);
 }
 
-Shape Shape::with(int axis, Index extent) const {
-  Shape result = *this;
-  result.extents_[this->axis(axis)] = extent;
-  result.check();
-  return result;
-}
-
 Shape Shape::without(int axis) const {
   Shape result = *this;
   auto at = result.extents_.begin() + this->axis(axis);
@@ -72,7 +65,7 @@ Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
     const Index x = longer[-i], y = shorter[-i];
     if (x != y && x != 1 && y != 1)
       fail(operation, "shapes {} and {} do not broadcast", to_string(a), to_string(b));
-    result = result.with(-i, x == 1 ? y : x);
+    if (x == 1 && y != 1) result = result.with(-i, y);
   }
   return result;
 }

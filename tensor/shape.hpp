@@ -79,7 +79,12 @@ class Shape {
   const Index* end() const { return extents_.data() + rank_; }
 
   /// The same shape with one extent exchanged, an axis removed, or an axis inserted before `axis`.
-  Shape with(int axis, Index extent) const;
+  Shape with(int axis, Index extent) const {
+    Shape result = *this;
+    result.extents_[static_cast<std::size_t>(this->axis(axis))] = extent;
+    result.check();
+    return result;
+  }
   Shape without(int axis) const;
   Shape inserted(int axis, Index extent) const;
 

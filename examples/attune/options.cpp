@@ -132,6 +132,7 @@ OptionList training_options(TrainOptions& o) {
              "pairs, taken at random, that are sorted by length before batches are cut from them",
              o.pool, 1, many),
       option("rate", "learning rate of Adam", o.rate, 1e-9, 10),
+      option("beta2", "decay of Adam's second moment", o.beta2, 0, 0.999999),
       choice("schedule",
              "of the learning rate; late-decay: constant for half of the steps, then down to 2 %",
              o.schedule, {"constant", "late-decay", "inverse-sqrt"}),

@@ -65,7 +65,7 @@ struct TrainOptions {
   Index batch = 64;
   Index batch_tokens = 0;
   Index pool = 10'000;
-  double rate = 2e-3;
+  double rate = 2e-3, beta2 = 0.999;
   RateSchedule schedule = RateSchedule::constant;
   Index warm_up = 0;
   Index halve = 0;

@@ -97,8 +97,10 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);
   Model model = Model::initial(o.model, std::move(codecs), pairs.longest_target(), o.seed);
-  nn::Adam adam(*model.parameters,
-                {.rate = o.rate, .weight_decay = o.weight_decay, .decays = nn::matrices_only});
+  nn::Adam adam(*model.parameters, {.rate = o.rate,
+                                    .beta2 = o.beta2,
+                                    .weight_decay = o.weight_decay,
+                                    .decays = nn::matrices_only});
   Epochs epochs([&](Index epoch) { return pairs.batches(epoch); });
   nn::HalveOnPlateau plateau(
       {.rate = o.rate, .patience = std::max<Index>(0, o.halve - 1), .higher_is_better = true});

@@ -116,6 +116,7 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
   const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
   if (std::ranges::find(typed, "--help") != typed.end()) {
     std::cout << usage << "\n" << help_of(options);
+    if (!std::cout.flush()) fail("standard output", "it cannot be written");
     std::exit(0);
   }
   const Arguments split = split_arguments(typed, [&](const std::string& name) {
@@ -132,6 +133,15 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
     }
   }
   return split.others;
+}
+
+/// Throws where a file to write is one of these, which are read or written, too.
+inline void require_other_file(const std::filesystem::path& output,
+                               const std::vector<std::filesystem::path>& others) {
+  std::error_code none;  // what is not there is no other file
+  for (const std::filesystem::path& other : others)
+    if (output == other || std::filesystem::equivalent(output, other, none))
+      fail(output.string(), "it is read or written, too: another file was expected");
 }
 
 /// A path as a shell reads it: in quotes where it has blanks or other characters of its syntax.

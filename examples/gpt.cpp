@@ -106,6 +106,9 @@ void write(const models::TransformerLm& model, const text::Codec& codec, Index c
 }
 
 void train(const std::string& file, const Options& o) {
+  if (o.out.extension() != ".safetensors") fail("--out", "FILE.safetensors was expected");
+  if (const auto directory = o.out.parent_path(); !directory.empty() && !is_directory(directory))
+    fail("--out", directory.string() + " is not a directory");
   const Text text(file);
   const auto part = text.ids.size() * 9 / 10;  // nine tenths to train
   const std::span train(text.ids.data(), part), valid = std::span(text.ids).subspan(part);

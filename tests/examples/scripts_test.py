@@ -62,9 +62,14 @@ def main():
         assert loss[0] == loss[1] < 0.9, printed  # the first letters of a window are uncertain
         assert re.search("----\n.*(bcde|efgh)", printed[0]), printed[0]
         assert "usage: gpt TEXT" in run(gpt, "--help")
+        with open("/dev/full", "w") as full:
+            assert subprocess.run([gpt, "--help"], stdout=full, stderr=subprocess.DEVNULL).returncode == 1
         for mistake in ["--context", "1"], ["--width", "2.5"], ["--steps", "0"], ["--batch", "1e30"], ["--rate", "x"], ["--what", "1"]:
             assert mistake[0] in run(gpt, "text", *mistake, status=1)
         assert "5 heads do not divide" in run(gpt, "text", "--heads", "5", status=1)
+        for out in "text", "weights", "nowhere/weights.safetensors":
+            assert "--out: " in run(gpt, "text", "--out", out, status=1)
+        assert "it is read or written, too" in run(papers, "luong", "same.tsv", "--weights", "same.tsv", status=1)
         (pathlib.Path(directory) / "short").write_text("abc")
         assert "short: 3 characters are too few" in run(gpt, "short", status=1)
         assert "'gpt' is not one of bahdanau, nematus, luong" in run(papers, "gpt", "pairs.tsv", status=1)

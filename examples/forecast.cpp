@@ -39,7 +39,10 @@ std::optional<Time> parse_time(string text) {
   if (rest && *rest == ' ') {
     rest = strptime(rest, " %H:%M", &date);
     if (rest && *rest == ':') rest = strptime(rest, ":%S", &date);
-    if (rest && *rest == '.') fraction = strtod(rest, &rest);
+    if (rest && *rest == '.') {
+      const string digits(rest, 1 + std::strspn(rest + 1, "0123456789"));  // without an exponent
+      fraction = strtod(digits.c_str(), nullptr), rest += digits.size();
+    }
     if (rest && *rest) rest = strptime(rest, "%z", &date);
   }
   const int day = date.tm_mday;
@@ -57,16 +60,31 @@ string to_string(Time time) {
 struct Table {
   vector<string> columns;  // that of the times first
   Time first = {};
-  microseconds interval = {};  // from 28 days on: a number of months
-  Tensor values = {};          // (rows, C) f64
-  string zone = {};            // Z where the first time was converted to UTC
+  microseconds interval = {};  // from 28 days on: as `step` says
+  enum { months_from_day, ends_of_months, equidistant } step = months_from_day;
+  Tensor values = {};  // (rows, C) f64
+  string zone = {};    // Z where the first time was converted to UTC
 
   Time time(Index row) const {
-    if (interval < days(28)) return first + row * interval;
+    if (interval < days(28) || step == equidistant) return first + row * interval;
     const year_month_day date(floor<days>(first));
     const year_month month = date.year() / date.month() + row * round<months>(interval);
     const day end = (month / last).day();  // of 31 January, too, where the month is February
-    return sys_days(month / std::min(end, date.day())) + (first - floor<days>(first));
+    const day of_month = step == ends_of_months ? end : std::min(end, date.day());
+    return sys_days(month / of_month) + (first - floor<days>(first));
+  }
+
+  /// Whether a row has this time, in the first `step` in which the rows before it have theirs, too.
+  bool reaches(Index row, Time its) {
+    if (time(row) == its) return true;
+    Table other = *this;
+    for (const auto next : {ends_of_months, equidistant}) {
+      other.step = next;
+      Index same = 0;
+      while (same < row && other.time(same) == time(same)) ++same;
+      if (same == row && other.time(row) == its) return step = next, true;
+    }
+    return false;
   }
 };
 
@@ -89,15 +107,20 @@ vector<string> fields_of(const string& line, char separator, const text::LineRea
   return fields;
 }
 
-/// The header's first comma, semicolon or TAB separates fields. Throws
-/// an Error "FILE:LINE: what was expected".
+/// The header's first comma, semicolon or TAB outside quotes separates fields. Throws an Error
+/// "FILE:LINE: what was expected".
 Table read_table(const string& path) {
   text::LineReader lines{std::filesystem::path(path)};
   const auto refuse = [&](const string& expected, const string& field) {
     lines.fail(expected + " was expected, not " + in_quotes(field));
   };
   const string header = lines.next().value_or("");
-  const char separator = header[std::min(header.find_first_of(",;\t"), header.size())];
+  std::size_t at = 0;
+  for (bool quoted = false; at < header.size(); ++at) {
+    quoted ^= header[at] == '"';
+    if (!quoted && string(",;\t").find(header[at]) != string::npos) break;
+  }
+  const char separator = header[at];
   Table table{.columns = fields_of(header, separator, lines)};
   const Index width = std::ssize(table.columns);
   if (width < 2 || parse_time(table.columns[0])) refuse("a header of several columns", header);
@@ -114,7 +137,7 @@ Table read_table(const string& path) {
       if (parse_time(local) != time) table.zone = "Z";
     }
     if (row == 1) table.interval = *time - table.first;
-    if (row > 0 && (table.interval <= 0us || *time != table.time(row)))
+    if (row > 0 && (table.interval <= 0us || !table.reaches(row, *time)))
       refuse(table.interval <= 0us ? "a later time" : to_string(table.time(row)), fields[0]);
     for (Index i = 1; i < width; ++i) {
       string number = fields[i];
@@ -226,10 +249,18 @@ int run(int argc, char** argv) {
   const string command = typed.size() == 2 ? typed[0] : "", weights = o.weights;
   const bool trains = command == "train";
   if (!trains && command != "evaluate" && command != "predict") throw Error(usage);
+  const string picture = std::filesystem::path(weights).replace_extension(".svg").string();
+  if (trains) examples::require_other_file(weights, {typed[1], picture});
   Table table = read_table(typed[1]);
   const string columns = fmt::format("{}", fmt::join(table.columns, ", "));
   const Safetensors file = trains ? Safetensors() : load_safetensors(weights);
+  const auto given = models::to_map(options_of(o));
   if (!trains) models::set_from(options_of(o), file.metadata);
+  Options defaults;
+  const auto usual = models::to_map(options_of(defaults)), used = models::to_map(options_of(o));
+  for (const auto& [name, value] : given)
+    if (name != "weights" && value != usual.at(name) && value != used.at(name))
+      fail("--" + name, weights + " was trained with " + in_quotes(used.at(name)));
   if (!trains && nn::load_text(file.metadata, "columns") != columns)
     fail(typed[1], "its columns are not those of " + weights);
   const Index L = o.look_back, H = o.horizon, rows = table.values.dim(0), C = table.values.dim(1);
@@ -242,8 +273,9 @@ int run(int argc, char** argv) {
   const Tensor seen = table.values.slice(0, std::min(rows, o.parts[0]));
   const double n = static_cast<double>(seen.dim(0));
   const Tensor centre = sum(seen / n, {0});
-  const Tensor deviation =
-      map(norm(seen - centre, 0) / std::sqrt(n), [](auto d) { return d > 0 ? d : 1; });
+  const Tensor spread = norm(seen - centre, 0) / std::sqrt(n);
+  // Of one value, up to the rounding of its mean: not scaled.
+  const Tensor deviation = where(greater(spread, 1e-13 * abs(centre)), spread, 1);
   const nn::NamedTensors scaling{{"scaling.mean", centre}, {"scaling.deviation", deviation}};
   if (!trains) nn::load_tensors(file, scaling);
   const Tensor values = ((table.values - centre) / deviation).to(DType::f32);
@@ -319,6 +351,7 @@ int run(int argc, char** argv) {
       }
       progress.show(step + 1, status, validates);
     }
+    if (!std::isfinite(best)) fail(typed[1], name + ": the error of validation is not finite");
     nn::load_parameters(load_safetensors(weights), parameters);  // the best ones
   };
   if (trains) {
@@ -361,8 +394,7 @@ int run(int argc, char** argv) {
     std::ranges::copy(mean(alpha, {1}).to_vector<double>(), std::back_inserter(map.weights));
   }
   for (Index row = -L; row < 0; row += o.segment) map.columns.push_back(std::to_string(row));
-  write_file(std::filesystem::path(weights).replace_extension(".svg"),
-             report::svg(map, {.darkest = std::ranges::max(map.weights)}));
+  write_file(picture, report::svg(map, {.darkest = std::ranges::max(map.weights)}));
   return 0;
 }
 

@@ -1,8 +1,10 @@
 // `forecast` as a user runs it: what it learns, the CSV files that it reads, and those that it refuses.
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <regex>
 
+#include <fmt/chrono.h>
 #include <fmt/ranges.h>
 
 #include "program.hpp"
@@ -110,6 +112,23 @@ TEST_CASE("forecast: dialects of CSV and of times are read alike") {
       next([](int i) { return fmt::format("0024-01-{:02}", 1 + i); }).ends_with("01-31 00:00:00"));
   CHECK(next([](int i) { return fmt::format("2024-01-01 00:00:{:04.1f}", 0.5 + 0.1 * i); }) ==
         "2024-01-01 00:00:03.500000");
+  const auto end_of = [](int month, int step) {
+    return [=](int i) {
+      const std::chrono::year_month then =
+          std::chrono::year(2001) / std::chrono::month(static_cast<unsigned>(month)) +
+          std::chrono::months(i * step);
+      return fmt::format("{:%F}", std::chrono::sys_days(then / std::chrono::last));
+    };
+  };
+  CHECK(next(end_of(2, 1)) == "2003-08-31 00:00:00");
+  CHECK(next(end_of(4, 1)) == "2003-10-31 00:00:00");
+  CHECK(next(end_of(6, 3)) == "2008-12-31 00:00:00");
+  CHECK(next(end_of(2, 12)) == "2031-02-28 00:00:00");
+  for (const int step : {28, 30, 91, 364})
+    CHECK(next([=](int i) {
+            return fmt::format("{:%F}", std::chrono::sys_days(std::chrono::days(11354 + i * step)));
+          }) == fmt::format("{:%F} 00:00:00",
+                            std::chrono::sys_days(std::chrono::days(11354 + 30 * step))));
 }
 
 TEST_CASE("forecast: quotes in names are written as they were read") {
@@ -118,6 +137,42 @@ TEST_CASE("forecast: quotes in names are written as they were read") {
   const std::string csv = table(hour, "{},{},{}\n", header.c_str());
   files.train(csv, 1, {"--parts", "18,6,6", "--look-back", "8", "--horizon", "4"});
   CHECK(files.predict(csv).starts_with(header));
+  for (const char* other : {"\"date, UTC\";a;b\n", "\"date; UTC\";a;b\n"}) {
+    const std::string semicolons = table(hour, "{};{};{}\n", other);
+    files.train(semicolons, 1, {"--parts", "18,6,6", "--look-back", "8", "--horizon", "4"});
+    CHECK(files.predict(semicolons).starts_with(std::string(other, 11)));
+  }
+}
+
+TEST_CASE("forecast: weights of another training, and other options, are not used silently") {
+  const Files files;
+  files.train(waves(100), 1);
+  const std::string before = read(files.weights);
+  std::string huge;  // in the rows to validate on
+  for (int i = 0; i < 100; ++i)
+    huge += fmt::format("{},{},{}\n", hour(i), i % 7, i < 70 ? i % 5 : 1e60);
+  write(files.csv, "date,first,second\n" + huge);
+  const auto failed = run({"train", files.csv, "--weights", files.weights, "--look-back=24",
+                           "--horizon=8", "--segment=4", "--hidden=8", "--steps", "1"});
+  CHECK(failed.status == 1);
+  CHECK(contains(failed.err, "the error of validation is not finite"));
+  CHECK(read(files.weights) == before);
+  write(files.csv, waves(100));
+  check_errors({{{"predict", files.csv, "--weights", files.weights, "--horizon", "16"},
+                 "--horizon: " + files.weights + " was trained with '8'"},
+                {{"evaluate", files.csv, "--weights", files.weights, "--parts", "50,25,25"},
+                 "--parts: " + files.weights + " was trained with '70,10,20'"},
+                {{"train", files.csv, "--weights", files.csv}, "it is read or written, too"},
+                {{"train", files.csv, "--weights", "w.svg"}, "it is read or written, too"}});
+  CHECK(read(files.csv) == waves(100));
+}
+
+TEST_CASE("forecast: a column of one value has no scale, whatever its mean rounds to") {
+  const Files files;
+  std::string csv = "date,first,second\n";
+  for (int i = 0; i < 100; ++i) csv += fmt::format("{},{},{}\n", hour(i), i % 7, i < 80 ? 0.1 : 1);
+  const std::string printed = files.train(csv, 1);
+  CHECK(std::stod(printed.substr(printed.find("   1 to    8") + 12)) < 1e3);
 }
 
 TEST_CASE("forecast: what it does not read is one line with file and line") {
@@ -138,7 +193,7 @@ TEST_CASE("forecast: what it does not read is one line with file and line") {
                      ":4: 'a': a number was expected, not '" + number + "'"});
   for (const std::string time :
        {"2024-01-32", "2024-02-30", "1/2/2024", "3/1/24 0:00", "2024-01-03 24:00",
-        "2024-01-03 02:60", "2024-01-03 02:00 o'clock", "45294", "July"})
+        "2024-01-03 02:60", "2024-01-03 02:00:00.5e1", "2024-01-03 02:00 o'clock", "45294", "July"})
     cases.push_back({good + time + ",1\n", ":4: a time such as 2016-07-01 05:00:00 was expected"});
   for (const auto& [text, error] : cases) {
     write(files.csv, text);

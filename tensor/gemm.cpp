@@ -90,7 +90,7 @@ template <class T>
 struct Arithmetic {
   Precision precision;
   bool split = precision == Precision::bf16x3, f32 = precision == Precision::f32,
-       tiles = !f32 && (simd::emulated_tiles || simd::has_tiles());
+       tiles = !f32 && simd::has_tiles();
 
   /// Columns of a panel of B, which has so many in all, and rows that are computed together.
   Index width(Index columns) const {
@@ -173,8 +173,7 @@ class Product {
   /// B in panels, a block of k after the other.
   void multiply_panels(const T* panels) {
     const Cut cut(*this, most_cols);
-    const bool packed =
-        !arithmetic_.tiles && a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
+    const bool packed = a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
     if (packed) {
       pack_rows(cut);
     } else if (!arithmetic_.tiles && a_.row * Index{sizeof(T)} % 4096 == 0 &&

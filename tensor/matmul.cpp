@@ -129,12 +129,16 @@ template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const 
 
 }  // namespace detail
 
+namespace {
+
 std::string products_in(Precision precision) {
   std::string text =
       (uses_blas() ? detail::blas_name() + " and attune (" : "attune (") + simd_target() + ")";
   if (precision == Precision::f32) return text;
   return text + ", " + to_string(precision) + (simd::has_tiles() ? " by AMX" : " by AVX512-BF16");
 }
+
+}  // namespace
 
 std::string products() { return products_in(precision()); }
 

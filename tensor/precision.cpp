@@ -44,8 +44,7 @@ const char* to_string(Precision precision) {
 }
 
 Precision fastest_precision(Precision asked_for) {
-  const bool tiles = simd::emulated_tiles || simd::has_tiles();
-  if (tiles || (asked_for == Precision::bf16 && simd::has_bf16())) return asked_for;
+  if (simd::has_tiles() || (asked_for == Precision::bf16 && simd::has_bf16())) return asked_for;
   return Precision::f32;
 }
 

@@ -23,8 +23,7 @@ enum class Precision { f32, bf16x3, bf16 };
 /// "f32", "bf16x3", "bf16"
 const char* to_string(Precision precision);
 
-/// The precision asked for, or the next better one that this CPU computes faster: f32 where bf16x3 or
-/// bf16 would not be faster.
+/// The precision asked for, or f32 if this CPU does not compute that one faster.
 Precision fastest_precision(Precision asked_for);
 
 namespace detail {

@@ -16,8 +16,8 @@ constexpr Index blas_work = 1024 * 1024;
 /// first-level cache while panels of B are read from the second. 256 steps were up to 4 % slower:
 /// C is read and written more often.
 constexpr Index depth_block = 512;
-/// The same of tiles of bf16 (simd/tiles.cpp), whose blocks of A and B for it (32 KiB each) stay in the
-/// first-level cache of Intel's CPUs together, and the rows and columns of C that they compute at once.
+/// The same for tiles of bf16 (simd/tiles.cpp), and the rows and columns of C that are computed at
+/// once: the blocks of B for it (32 KiB) stay in the first-level cache of Intel's CPUs (48 KiB).
 constexpr Index tile_depth_block = 256, tile_width = 32;
 /// The largest tiles of C: their parts of A and B for a block of k (1 MiB) stay in the second-level
 /// cache.

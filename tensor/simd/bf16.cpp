@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -9,12 +10,13 @@
 #if HWY_ARCH_X86_64
 
 #include <immintrin.h>
+#pragma GCC diagnostic ignored "-Wuninitialized"  // of GCC's own intrinsics
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512bf16")
 namespace attune::simd {
 namespace {
 
-constexpr Index lanes = 16;
+constexpr Index lanes = tile_side;
 
 // Vector types of the compiler, as some intrinsics cause warnings.
 using Halves = std::uint16_t __attribute__((vector_size(32)));
@@ -24,8 +26,13 @@ Pairs rounded(__m512 x) {
   return __builtin_convertvector(reinterpret_cast<Halves>(_mm512_cvtneps_pbh(x)), Pairs);
 }
 
-/// The first n lanes, for n < 16.
-__mmask16 first(Index n) { return static_cast<__mmask16>((1 << n) - 1); }
+/// What rounding leaves of x.
+__m512 rest(__m512 x) { return _mm512_sub_ps(x, reinterpret_cast<__m512>(rounded(x) << 16)); }
+
+/// The first n lanes of 16.
+__mmask16 first(Index n) {
+  return static_cast<__mmask16>((1U << std::clamp<Index>(n, 0, lanes)) - 1);
+}
 
 /// The pairs (x_j, y_j); without y, (x_j, 0).
 void pair_rows(const float* x, const float* y, Index n, float* to) {
@@ -52,6 +59,34 @@ void pair_within(const float* x, Index n, float* to) {
     const __m256bh pair = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, x + j));
     _mm256_mask_storeu_ps(to + j / 2, static_cast<__mmask8>(first(pairs(rest))),
                           reinterpret_cast<__m256>(pair));
+  }
+}
+
+/// Rows and columns exchanged, of 32 bits each.
+void transpose(Pairs (&x)[lanes]) {
+  __m512i y[lanes], z[lanes];
+  for (Index i = 0; i < lanes; i += 2) {
+    y[i] =
+        _mm512_unpacklo_epi32(reinterpret_cast<__m512i>(x[i]), reinterpret_cast<__m512i>(x[i + 1]));
+    y[i + 1] =
+        _mm512_unpackhi_epi32(reinterpret_cast<__m512i>(x[i]), reinterpret_cast<__m512i>(x[i + 1]));
+  }
+  for (Index i = 0; i < lanes; i += 4) {
+    for (Index half = 0; half < 2; ++half) {
+      z[i + 2 * half] = _mm512_unpacklo_epi64(y[i + half], y[i + half + 2]);
+      z[i + 2 * half + 1] = _mm512_unpackhi_epi64(y[i + half], y[i + half + 2]);
+    }
+  }
+  // Quarter q of z[i], z[4 + i], z[8 + i] and z[12 + i] is a part of column 4q + i.
+  for (Index i = 0; i < 4; ++i) {
+    const __m512i even = _mm512_shuffle_i32x4(z[i], z[4 + i], 0x88),
+                  odd = _mm512_shuffle_i32x4(z[i], z[4 + i], 0xDD),
+                  even_below = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0x88),
+                  odd_below = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0xDD);
+    x[i] = reinterpret_cast<Pairs>(_mm512_shuffle_i32x4(even, even_below, 0x88));
+    x[4 + i] = reinterpret_cast<Pairs>(_mm512_shuffle_i32x4(odd, odd_below, 0x88));
+    x[8 + i] = reinterpret_cast<Pairs>(_mm512_shuffle_i32x4(even, even_below, 0xDD));
+    x[12 + i] = reinterpret_cast<Pairs>(_mm512_shuffle_i32x4(odd, odd_below, 0xDD));
   }
 }
 
@@ -113,6 +148,34 @@ void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to) {
     const float* low = x.data + 2 * k * x.column;
     pair_rows(low, 2 * k + 1 < depth ? low + x.column : nullptr, rows, to + k * rows);
   }
+}
+
+void to_tile_pairs(const Strided<float>& x, Index rows, Index depth, const TilePairs& to) {
+  const bool along_rows = x.column == 1;
+  Pairs high[lanes], low[lanes];
+  for (Index i = 0; i < lanes; ++i) {
+    // Of row i the steps 0 to 15 and 16 to 31; or of all rows the steps 2i and 2i + 1.
+    const Index first_step = along_rows ? 0 : 2 * i, second_step = along_rows ? lanes : 2 * i + 1;
+    const auto mask = [&](Index step) {
+      return along_rows ? first(i < rows ? depth - step : 0) : first(step < depth ? rows : 0);
+    };
+    const float* const from = along_rows ? x.data + i * x.row : x.data;
+    const __m512 a = _mm512_maskz_loadu_ps(mask(first_step), from + first_step * x.column),
+                 b = _mm512_maskz_loadu_ps(mask(second_step), from + second_step * x.column);
+    const auto pair = [&](__m512 u, __m512 v) {
+      return along_rows ? reinterpret_cast<Pairs>(_mm512_cvtne2ps_pbh(v, u))
+                        : rounded(u) | rounded(v) << 16;
+    };
+    high[i] = pair(a, b);
+    if (to.low) low[i] = pair(rest(a), rest(b));
+  }
+  const auto put = [&](Pairs(&pairs)[lanes], float* at) {
+    if (along_rows == to.transposed) transpose(pairs);
+    for (Index i = 0; i < lanes; ++i)
+      _mm512_storeu_si512(at + i * to.stride, reinterpret_cast<__m512i>(pairs[i]));
+  };
+  put(high, to.high);
+  if (to.low) put(low, to.low);
 }
 
 void run_pairs(const PanelProduct<float>& product) {

@@ -93,8 +93,8 @@ void run(const RowProduct<T>& product);
 // panels, strides) serves pairs too. As with f32, an element of C is one chain in ascending k; that
 // of tiles adds the sums of 32 products.
 
-/// Whether this CPU has the instructions on vectors, and multiplies faster by them than in f32: AMD's
-/// CPUs make as many of them in a cycle as of f32, Intel's half as many.
+/// Whether this CPU has the instructions on vectors, and products by them are faster than in f32.
+/// AMD's CPUs execute as many of them in a cycle as of f32, Intel's half as many.
 bool has_bf16();
 
 /// Steps of k that are made of `depth`.
@@ -107,9 +107,10 @@ void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to);
 /// The same, where A is pairs, the panels hold pairs, and `depth` counts pairs.
 void run_pairs(const PanelProduct<float>& product);
 
-/// Whether this CPU has tiles, and the system lets the process use them.
+/// Whether tiles can be used: the CPU has them, and the system lets the process use them; or they are
+/// emulated.
 bool has_tiles();
-/// For tests: tiles are emulated on any CPU, to the bit.
+/// For tests: tiles are emulated, on any CPU.
 inline bool emulated_tiles = false;
 
 /// How tiles hold a factor of K steps, in blocks of 32 steps, padded with zeros. A has the pairs of
@@ -122,6 +123,17 @@ struct TileForm {
   /// Elements of a row of A or of a column of B.
   Index steps(Index depth) const { return (depth + 31) / 32 * (split ? 32 : 16); }
 };
+/// Rows of a tile, and pairs in each.
+constexpr Index tile_side = 16;
+/// Where the pairs of up to 16 rows and 32 steps go: in rows `stride` elements apart, or transposed.
+struct TilePairs {
+  float *high, *low;  // low: null unless factors are split
+  Index stride;
+  bool transposed;
+};
+/// By AVX512-BF16, which CPUs with tiles have; positions beyond `rows` and `depth` become 0.
+void to_tile_pairs(const Strided<float>& x, Index rows, Index depth, const TilePairs& to);
+
 void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to);
 
 /// The product of factors in that form; rows of A are in Strided{a, steps, 16}. When split, the

@@ -11,10 +11,8 @@
 
 #if HWY_ARCH_X86_64
 #include <cpuid.h>
-#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#pragma GCC diagnostic ignored "-Wuninitialized"  // of GCC's own intrinsics
 #endif
 
 namespace attune::simd {
@@ -22,17 +20,10 @@ namespace {
 
 /// Rows of a tile, and pairs or f32 in a row of it; elements of a tile; rows and columns of a block
 /// of C, which is two by two tiles.
-constexpr Index side = 16, tile_size = side * side, block_side = 2 * side;
+constexpr Index side = tile_side, tile_size = side * side, block_side = 2 * side;
 
-/// Where the pairs of up to 16 rows and 32 steps of k go: rows `stride` apart, or transposed.
-struct Pairs {
-  float *high, *low;  // low: null unless factors are split
-  Index stride;
-  bool transposed;
-};
-
-/// The instructions as Intel describes them (Instruction Set Extensions Programming Reference, chapter
-/// 3, TDPBF16PS): subnormal numbers count as 0.
+/// The instructions as Intel specifies them (Instruction Set Extensions Programming Reference,
+/// chapter 3, TDPBF16PS): subnormal numbers count as 0.
 struct Emulated {
   struct Session {};
 
@@ -67,7 +58,7 @@ struct Emulated {
     }
   }
 
-  static void to_pairs(const Strided<float>& x, Index rows, Index depth, const Pairs& to) {
+  static void to_pairs(const Strided<float>& x, Index rows, Index depth, const TilePairs& to) {
     for (Index i = 0; i < side; ++i) {
       for (Index k = 0; k < block_side; k += 2) {
         std::uint32_t high[2] = {}, low[2] = {};
@@ -101,85 +92,6 @@ struct Emulated {
 }  // namespace attune::simd
 
 #if HWY_ARCH_X86_64
-HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512bf16")
-namespace attune::simd {
-namespace {
-
-using Register = std::uint32_t __attribute__((vector_size(64)));
-
-/// Rows and columns exchanged, of 32 bits each.
-void transpose(Register (&x)[side]) {
-  __m512i y[side], z[side];
-  for (Index i = 0; i < side; i += 2) {
-    y[i] =
-        _mm512_unpacklo_epi32(reinterpret_cast<__m512i>(x[i]), reinterpret_cast<__m512i>(x[i + 1]));
-    y[i + 1] =
-        _mm512_unpackhi_epi32(reinterpret_cast<__m512i>(x[i]), reinterpret_cast<__m512i>(x[i + 1]));
-  }
-  for (Index i = 0; i < side; i += 4) {
-    for (Index half = 0; half < 2; ++half) {
-      z[i + 2 * half] = _mm512_unpacklo_epi64(y[i + half], y[i + half + 2]);
-      z[i + 2 * half + 1] = _mm512_unpackhi_epi64(y[i + half], y[i + half + 2]);
-    }
-  }
-  for (Index i = 0; i < 4;
-       ++i) {  // z[i], z[4 + i], ... have columns i, 4 + i, ... in their quarters
-    const __m512i even = _mm512_shuffle_i32x4(z[i], z[4 + i], 0x88),
-                  odd = _mm512_shuffle_i32x4(z[i], z[4 + i], 0xDD),
-                  even_below = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0x88),
-                  odd_below = _mm512_shuffle_i32x4(z[8 + i], z[12 + i], 0xDD);
-    x[i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(even, even_below, 0x88));
-    x[4 + i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(odd, odd_below, 0x88));
-    x[8 + i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(even, even_below, 0xDD));
-    x[12 + i] = reinterpret_cast<Register>(_mm512_shuffle_i32x4(odd, odd_below, 0xDD));
-  }
-}
-
-/// The first n lanes of 16.
-__mmask16 first(Index n) {
-  return static_cast<__mmask16>((1U << std::clamp<Index>(n, 0, side)) - 1);
-}
-
-/// In the high halves of 32 bits.
-Register rounded(__m512 x) {
-  using Halves = std::uint16_t __attribute__((vector_size(32)));
-  return __builtin_convertvector(reinterpret_cast<Halves>(_mm512_cvtneps_pbh(x)), Register) << 16;
-}
-/// What rounding leaves.
-__m512 rest(__m512 x) { return _mm512_sub_ps(x, reinterpret_cast<__m512>(rounded(x))); }
-
-void vectors_to_pairs(const Strided<float>& x, Index rows, Index depth, const Pairs& to) {
-  const bool along_rows = x.column == 1;
-  Register high[side], low[side];
-  for (Index i = 0; i < side; ++i) {
-    // Of row i the steps 0 to 15 and 16 to 31; or of all rows the steps 2i and 2i + 1.
-    const Index first_step = along_rows ? 0 : 2 * i, second_step = along_rows ? side : 2 * i + 1;
-    const auto mask = [&](Index step) {
-      return along_rows ? first(i < rows ? depth - step : 0) : first(step < depth ? rows : 0);
-    };
-    const float* const from = along_rows ? x.data + i * x.row : x.data;
-    const __m512 a = _mm512_maskz_loadu_ps(mask(first_step), from + first_step * x.column),
-                 b = _mm512_maskz_loadu_ps(mask(second_step), from + second_step * x.column);
-    const auto pair = [&](__m512 u, __m512 v) {
-      return along_rows ? reinterpret_cast<Register>(_mm512_cvtne2ps_pbh(v, u))
-                        : rounded(u) >> 16 | rounded(v);
-    };
-    high[i] = pair(a, b);
-    if (to.low) low[i] = pair(rest(a), rest(b));
-  }
-  const auto put = [&](Register(&pairs)[side], float* at) {
-    if (along_rows == to.transposed) transpose(pairs);
-    for (Index i = 0; i < side; ++i)
-      _mm512_storeu_si512(at + i * to.stride, reinterpret_cast<__m512i>(pairs[i]));
-  };
-  put(high, to.high);
-  if (to.low) put(low, to.low);
-}
-
-}  // namespace
-}  // namespace attune::simd
-HWY_POP_ATTRIBUTES
-
 namespace attune::simd {
 namespace {
 
@@ -222,8 +134,8 @@ struct Tiles {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(c), "i"(a), "i"(b));
   }
 
-  static void to_pairs(const Strided<float>& x, Index rows, Index depth, const Pairs& to) {
-    vectors_to_pairs(x, rows, depth, to);
+  static void to_pairs(const Strided<float>& x, Index rows, Index depth, const TilePairs& to) {
+    to_tile_pairs(x, rows, depth, to);
   }
 };
 
@@ -255,9 +167,9 @@ bool permitted() { return false; }
 namespace attune::simd {
 namespace {
 
-/// C = start + A·B for a block of C. The pairs of A's upper and lower 16 rows are in tiles after one
-/// another, `below` apart, the rows of B's panel 32 apart. Split factors have a tile of high parts,
-/// then one of low parts; of their products, that of the low parts is left out.
+/// C = start + A·B for a block of C. The tiles of A's upper 16 rows follow one another, those of the
+/// lower ones begin `below` elements further. The rows of B's panel are 32 elements apart. Split
+/// factors have a tile of high parts, then one of low parts. The product of low parts is omitted.
 template <class Machine, bool split>
 void multiply_block(Index steps, const float* a, Index below, const float* b, float* c,
                     Index stride, Start<float> start) {
@@ -345,9 +257,9 @@ void fill_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm
 }  // namespace
 
 bool has_tiles() {
-  // The rest of the CPU's kernels are those of AVX-512 where it has tiles.
+  // Not if ATTUNE_TARGET selects less than AVX-512.
   static const bool here = panel_width<float>(block_side) == block_side && permitted();
-  return here;
+  return emulated_tiles || here;
 }
 
 void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to) {

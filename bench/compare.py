@@ -2,10 +2,11 @@
 """Sets attune's training steps, forward passes and greedy decoding, or parts of them, beside
 another program's.
 
-Short runs of the two alternate, so that both meet the same state of the machine. Times are the
-least of all runs, as other programs only make a step slower. "times faster" is their ratio; beside it
-are the median of the pairs' ratios, the smallest and the largest. The limit is that of fused
-multiply-adds on registers, and the shares of it count matrix products and attention sums alone.
+Short runs of the two alternate, so that the state of the machine is the same for both. Each time is
+the shortest of all runs, because other programs only make a step slower. "times faster" is the ratio
+of these times. "by pairs" is the median of the ratios of each pair of runs, with the smallest and the
+largest. The limit is that of fused multiply-adds on registers; the shares of it count matrix products
+and attention sums alone.
 
 In bf16 the peer runs under autocast, and bf16x3 is compared with its f32. With several --python, the
 peer of a row is the fastest of them in one run each. With --parts it is parts of models instead:

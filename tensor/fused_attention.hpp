@@ -24,9 +24,9 @@ struct FusedAttentionOptions {
 };
 
 /// reference::attention (autograd/reference.hpp) of q (T, B, D) and kv (S, B, 2D), which holds keys
-/// and values side by side; either may be without padding. Blocks of queries meet blocks of keys with a running softmax (Dao et
-/// al., 2022, algorithm 1), so that memory is linear in T and S. Keys that no query may see are not
-/// read; a query that sees none gets 0.
+/// and values side by side; either may be without padding. Blocks of queries meet blocks of keys
+/// with a running softmax (Dao et al., 2022, algorithm 1), so that memory is linear in T and S. Keys
+/// that no query may see are not read; a query that sees none gets 0.
 struct AttentionForward {
   Tensor y;      // as q
   Tensor norms;  // (B, K, T, 2): the largest score m, and 1 / Σ_s e^{score - m} or 0 without keys

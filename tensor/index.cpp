@@ -55,7 +55,8 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
     fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
          to.shape());
   }
-  if (are_same_or_apart("scatter_add", rows, to)) fail("scatter_add", "the rows are the target");
+  if (are_same_or_apart("scatter_add", rows, to))
+    fail("scatter_add", "rows and target are the same tensor");
   visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
     for (Index o = 0; o < outer; ++o, target += extent * width) {
       for (Index i = 0; i < n; ++i, from += width) {

@@ -79,7 +79,7 @@ void count_tokens(TokenCounts& counts, std::span<const std::string> tokens) {
 Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options) {
   const auto specials = static_cast<std::int64_t>(special.size());
   if (options.maximum_size != 0 && options.maximum_size <= specials) {
-    fail("vocabulary", "a size of at most {} has no room beside the {} special tokens",
+    fail("vocabulary", "a size of at most {} does not exceed the {} special tokens",
          options.maximum_size, specials);
   }
   std::vector<std::pair<std::int64_t, std::string>> ranked;

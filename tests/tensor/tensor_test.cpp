@@ -255,7 +255,7 @@ TEST_CASE("Tensor: operations in place refuse views that overlap, and take the s
   CHECK_THROWS_AS(add_to_slice(all, top, 0, 1), Error);
   CHECK_ERROR("scatter_add: f32 (4, 3) and f32 (6, 3) overlap in memory",
               scatter_add_in_place(all, ints({4}, {1, 2, 3, 4}), top));
-  CHECK_ERROR("scatter_add: the rows are the target",
+  CHECK_ERROR("scatter_add: rows and target are the same tensor",
               scatter_add_in_place(all, ints({6}, {1, 0, 2, 3, 4, 5}), x));
   const Tensor before = x.clone();
   copy(x, all);

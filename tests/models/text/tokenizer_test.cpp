@@ -242,7 +242,7 @@ TEST_CASE("make_vocabulary: rare tokens and those beyond the maximum are left ou
   CHECK(tokens_of(make_vocabulary(counts, {.maximum_size = 6})) == Tokens{"a", "b"});
   CHECK(make_vocabulary(counts, {.maximum_size = 100}).size() == 8);
   CHECK(make_vocabulary({}).size() == 4);
-  CHECK_ERROR("vocabulary: a size of at most 4 has no room beside the 4 special tokens",
+  CHECK_ERROR("vocabulary: a size of at most 4 does not exceed the 4 special tokens",
               make_vocabulary(counts, {.maximum_size = 4}));
 }
 

@@ -61,7 +61,8 @@ def library(build, directory, fault, commands):
         changed = directory / "attune" / source
         command[-1] = str(changed if changed.exists() else ROOT / source)
         run([command[0], f"-I{directory}", "-w", *command[1:]], build)
-    link = shlex.split(subprocess.run(["ninja", "-t", "commands", "libattune.so.0.1.0"], cwd=build, check=True,
+    shared = (build / "libattune.so").resolve().name  # with its version
+    link = shlex.split(subprocess.run(["ninja", "-t", "commands", shared], cwd=build, check=True,
                                       capture_output=True, text=True).stdout.splitlines()[-1].split("&&")[-1])
     words = []
     for word in link:

@@ -47,7 +47,7 @@ def older_standard_is_one_error(installed):
 
 
 def another_version_is_refused(work, cmake_config):
-    for wanted in ("0.99", "1"):
+    for wanted in ("0.0", "0.99", "1"):
         done = subprocess.run(["cmake", "-S", CONSUMER, "-B", work / f"wants-{wanted}", f"-Dattune_DIR={cmake_config}",
                                f"-DATTUNE_WANTED={wanted}"], text=True, capture_output=True)
         expect(done.returncode != 0 and "requested version" in done.stderr, f"CMake refuses {wanted}", done.stderr)

@@ -1,5 +1,5 @@
-"""The recipes for package managers fit the sources: versions, options, libraries, paths. No
-network.
+"""The recipes for package managers fit the sources: versions, options, libraries, paths. So do the
+versions of the pages. No network.
 
 Run with the build directory.
 """
@@ -71,9 +71,19 @@ def debian(version, known):
     files = ("changelog", "control", "rules")
     changelog, control, rules = ((HERE / "debian" / name).read_text() for name in files)
     expect(changelog.startswith(f"attune ({version}-"), f"Debian: its version is not {version}")
+    soversion = re.match(r"0\.\d+|\d+", version)[0]
+    expect(f"\nPackage: libattune{soversion}\n" in control, f"Debian: there is no package libattune{soversion}")
+    expect((HERE / "debian" / f"libattune{soversion}.install").exists(), f"Debian: libattune{soversion} installs nothing")
     needed = re.search(r"Build-Depends:(.*(?:\n .*)*)", control)[1]
     check_libraries("Debian", 3, lambda name: name in re.findall(r"[\w-]+", needed))
     check_options("Debian", re.findall(r"-D(\w+)=(\w+)", rules), known)
+
+
+def pages(version):
+    citation = (ROOT / "CITATION.cff").read_text()
+    expect(f"\nversion: {version}\n" in citation, f"CITATION.cff: its version is not {version}")
+    newest = re.search(r"\n## \[(?!Unreleased)(.*?)\]", (ROOT / "CHANGELOG.md").read_text())
+    expect(newest and newest[1] == version, f"CHANGELOG.md: its newest version is not {version}")
 
 
 def wrap():
@@ -91,8 +101,9 @@ def main():
     vcpkg(version, known)
     conan(known)
     debian(version, known)
+    pages(version)
     wrap()
-    print("\n".join(failed) or "the recipes for vcpkg, Conan, Debian and meson fit the sources")
+    print("\n".join(failed) or "the recipes for vcpkg, Conan, Debian and meson and the pages fit the sources")
     return 1 if failed else 0
 
 

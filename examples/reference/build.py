@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Makes the reference of the public headers, build/reference/html/index.html, with Doxygen
-(Debian: doxygen). What Doxygen warns of fails, status 1.
+(Debian: doxygen). A warning of Doxygen or a link to a missing file fails, status 1. The folder html
+is the whole site: it has copies of the files of the tree that pages link to.
 
 Doxygen reads copies, line by line as they stand in the tree, in which plain comments that belong to
 the reference are marked as such: the first lines of a header, and what stands behind a member.
 Headers need no marks that a reader of C++ would have to skip.
 """
 import itertools
-import os
 import pathlib
 import re
 import shutil
@@ -85,16 +85,22 @@ def mark_blocks(lines):
 
 
 def page_for_doxygen(text, headers):
-    """Links to public headers lead into the reference, those to other files into the tree."""
+    """Links to public headers lead into the reference, those to other files to copies in the site."""
     def link(match):
         target = (PAGES / match[2]).resolve()
         if target.parent == PAGES:
             return match[0]
         if target.relative_to(ROOT) in headers:
             return f"[{match[1]}](@ref attune/{target.relative_to(ROOT)})"
-        return f'<a href="{os.path.relpath(target, HTML)}">{match[1]}</a>'
+        if target.is_dir():
+            target /= "README.md"
+        copy = HTML / "tree" / target.relative_to(ROOT)
+        if target.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(target, copy)
+        return f'<a href="{copy.relative_to(HTML)}">{match[1]}</a>'
 
-    return re.sub(r"\[([^]]+)\]\(([^)]+)\)", link, text)
+    return re.sub(r"(?<!!)\[([^]]+)\]\(([^)]+)\)", link, text)
 
 
 def copy_input():
@@ -110,6 +116,15 @@ def copy_input():
         copy.write_text(re.sub(r"et al\.(?=\s)", "et al.\\\\ ", "\n".join(lines)))
     for page in PAGES.glob("*.md"):
         (INPUT / page.name).write_text(page_for_doxygen(page.read_text(), headers))
+    for picture in PAGES.glob("*.svg"):
+        shutil.copy(picture, INPUT)
+
+
+def broken_links():
+    for page in sorted(HTML.glob("*.html")):
+        for target in re.findall(r'(?:href|src|data)="([^"#:]+)["#]', page.read_text()):
+            if not (HTML / target).exists():
+                yield f"{page.name}: {target} does not exist\n"
 
 
 def main():
@@ -118,10 +133,12 @@ def main():
     copy_input()
     done = subprocess.run(["doxygen", PAGES / "Doxyfile"], cwd=INPUT, text=True, capture_output=True)
     warnings = done.stderr.replace(f"{INPUT}/attune/", "").replace(f"{INPUT}/", f"{PAGES.relative_to(ROOT)}/")
-    print(warnings, end="", file=sys.stderr)
-    if done.returncode == 0:
-        print(f"{(HTML / 'index.html').relative_to(ROOT)}: no warnings")
-    return 1 if done.returncode else 0
+    broken = "".join(broken_links())
+    print(warnings + broken, end="", file=sys.stderr)
+    if done.returncode or broken:
+        return 1
+    print(f"{(HTML / 'index.html').relative_to(ROOT)}: no warnings")
+    return 0
 
 
 if __name__ == "__main__":

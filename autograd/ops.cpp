@@ -155,7 +155,9 @@ Var gelu(const Var& x) {
 Var power(const Var& a, const Var& b) {
   const Tensor y = power(a.value(), b.value());
   const auto by_a = [](auto x, auto p) { return p == 0 ? 0 : p * std::pow(x, p - 1); };
-  const auto by_b = [](auto v, auto x) { return v == 0 ? 0 : v * std::log(x); };
+  const auto by_b = [](auto v, auto x) {  // 0 at 0^b with b >= 0, as on the right of b = 0
+    return v == 0 || (x == 0 && v == 1) ? 0 : v * std::log(x);
+  };
   return record("power", y)
       .wrt(a,
            [=, a = a.value(), b = b.value()](const Tensor& dy) {

@@ -81,6 +81,7 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
       const double* row = log_p.data<double>() + (t * std::ssize(frames) + b) * v;
       if (std::isnan(row[0])) fail("ctc", "a logit is NaN");  // and so are all of the frame
       prefixes = advance(prefixes, {row, static_cast<std::size_t>(v)}, o.blank, o.beam);
+      if (prefixes.empty()) fail("ctc", "all logits of step {} are -inf", t);
     }
     for (const Prefix& prefix : prefixes) {
       if (std::ssize(results[b]) < o.best) results[b].push_back({prefix.labels, prefix.total});

@@ -152,6 +152,7 @@ Positions::Positions(Index size, DType dtype, Index kept)
 Var Positions::operator()(const Var& x, Index begin) const {
   ShapeCheck check("Positions");
   check("x", x, "T B D")("table", table_, "L D");
+  if (begin < 0) fail("Positions", "position {} is negative", begin);
   const Index end = begin + check['T'], size = check['D'];
   const Tensor p =
       end > check['L'] ? sinusoids(begin, end, size).to(x.dtype()) : table_.slice(begin, end);

@@ -154,6 +154,7 @@ Tensor normal(const Shape& shape, Random& random, DType dtype) {
 }
 
 Tensor uniform(const Shape& shape, Random& random, double low, double high, DType dtype) {
+  if (!(low <= high)) fail("uniform", "there is no number from {} to {}", low, high);
   return drawn(shape, dtype, [&] { return random.uniform(low, high); });
 }
 

@@ -206,6 +206,8 @@ TEST_CASE("Ops: abs, sqrt and power at zero") {
                   reals({3}, {-40, 0, 180})));
   CHECK(gradient([](const Var& v) { return sqrt(v); }, reals({1}, {0}), reals({1}, {1})).item() ==
         infinity);
+  const auto of_zero = [](const Var& v) { return power(zeros({3}, DType::f64), v); };
+  CHECK(identical(gradient(of_zero, reals({3}, {0, 2, -1}), dy), reals({3}, {0, 0, -infinity})));
 }
 
 TEST_CASE("Ops: where gives nothing of what was not chosen, and no gradient to it") {

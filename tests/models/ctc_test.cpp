@@ -51,6 +51,8 @@ TEST_CASE("ctc_search: errors name what is wrong") {
   CHECK_ERROR("ctc: best is not in 1 to beam",
               models::ctc_search(logits, mask, {.beam = 2, .best = 3}));
   CHECK_ERROR("ctc: a logit is NaN", models::ctc_search(logits * NAN, mask));
+  CHECK_ERROR("ctc: all logits of step 0 are -inf",
+              models::ctc_search(full({2, 1, 3}, -INFINITY), mask.to(DType::f32)));
   CHECK_ERROR("ctc: the blank, 3, is not in 0 to 2",
               models::ctc_search(logits, mask, {.blank = 3}));
   CHECK_ERROR("ctc: mask (T, B) is (3, 1), but T = 2 in logits",

@@ -145,6 +145,7 @@ TEST_CASE("Positions: sine and cosine of each place, from any place on") {
       }
     }
   }
+  CHECK_ERROR("Positions: position -1 is negative", places(zeros({3, 2, 5}, DType::f64), -1));
 }
 
 TEST_CASE("Layout: a mask of other extents is an error, though it has as many elements") {

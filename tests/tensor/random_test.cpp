@@ -213,6 +213,7 @@ TEST_CASE(
   CHECK(std::abs(sum(classes == 0).item() - 1500) < 150);
   CHECK(sum(classes == 1).item() == 0);
   CHECK_ERROR("bernoulli: p = 1.5 is not in 0 to 1", bernoulli({1}, random, 1.5));
+  CHECK_ERROR("uniform: there is no number from 2 to 1", uniform({1}, random, 2, 1));
   CHECK_ERROR("integers: there is no number from 2 to below 2", integers({1}, random, 2, 2));
   CHECK_ERROR("permutation: n = -1 is negative", permutation(-1, random));
 }

@@ -225,14 +225,14 @@ inline void require_floating(const char* operation, const Tensor& x) {
   if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
 }
 
-/// Calls f with a zero of the tensor's element type: `visit_floating("tanh", x, [&](auto zero)
-/// {...})`. Throws an Error that names the operation when the elements are i32, and when f finds no
-/// memory.
-template <class F>
-decltype(auto) visit_floating(const char* operation, const Tensor& x, F f) {
+/// Calls f with a zero of the tensor's element type, and with what follows f:
+/// `visit_floating("tanh", x, [&](auto zero) {...})`. Throws an Error that names the operation when
+/// the elements are i32, and when f finds no memory.
+template <class F, class... More>
+decltype(auto) visit_floating(const char* operation, const Tensor& x, F f, More... more) {
   require_floating(operation, x);
   try {
-    return x.dtype() == DType::f32 ? f(0.0f) : f(0.0);
+    return x.dtype() == DType::f32 ? f(0.0f, more...) : f(0.0, more...);
   } catch (const OutOfMemory& error) {
     error.throw_as(operation);
   }

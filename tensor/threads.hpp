@@ -91,15 +91,19 @@ constexpr Index rows_of_tile(Index work) {
 template <class Tensors, class F>
 void parallel_rows(const char* operation, const Tensors& tensors, Index rows, Index tile,
                    const F& f) {
-  visit_elements(operation, tensors, [&](auto*... data) {
-    parallel_ranges(rows, tile, [&](Index begin, Index end) {
-      if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(data)...>) {
-        f(begin, end, data...);
+  const auto compute = [&]<class T, std::size_t... I>(T, std::index_sequence<I...>) {
+    const std::tuple data{detail::elements<T>(std::get<I>(tensors))...};
+    parallel_for((rows + tile - 1) / tile, [&](Index i) {
+      const Index begin = i * tile, end = std::min(rows, begin + tile);
+      if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(get<I>(data))...>) {
+        f(begin, end, get<I>(data)...);
       } else {
-        for (Index row = begin; row < end; ++row) f(row, data...);
+        for (Index row = begin; row < end; ++row) f(row, get<I>(data)...);
       }
     });
-  });
+  };
+  visit_floating(operation, get<0>(tensors), compute,
+                 std::make_index_sequence<std::tuple_size_v<Tensors>>());
 }
 
 }  // namespace attune

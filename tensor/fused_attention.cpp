@@ -85,7 +85,7 @@ struct Problem {
                                    ? packed_tokens("key_rows", o.key_rows, check['M'])
                                    : padded_tokens(s, b, o.mask);
     for (std::size_t i = 0; i < queries.size(); ++i) {
-      Seen& of = seen.emplace_back(std::move(queries[i]), std::move(keys[i]), std::vector<Index>());
+      Seen& of = seen.emplace_back(Seen{std::move(queries[i]), std::move(keys[i]), {}});
       Index count = o.causal ? 0 : of.keys.count();
       for (const Index position : of.queries.positions) {
         while (count < of.keys.count() && of.keys.positions[count] <= position + s - t) ++count;

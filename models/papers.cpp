@@ -18,7 +18,7 @@ namespace {
 OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
   constexpr double longest = 1 << 20;
   std::vector<std::string> kinds;
-  for (const nn::ScoreKind& kind : nn::score_kinds()) kinds.push_back(kind.name);
+  for (const nn::ScoreKind& kind : nn::score_kinds()) kinds.emplace_back(kind.name);
   const auto at = [&score] {
     return static_cast<std::size_t>(&nn::score_kind(score.kind) - nn::score_kinds().data());
   };

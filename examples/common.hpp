@@ -11,8 +11,10 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <new>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -133,6 +135,20 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
     }
   }
   return split.others;
+}
+
+/// Sets what a model was trained with, and of the options in `free` what is typed. Throws where
+/// another one is typed with another value.
+inline void parse_for_model(int argc, char** argv, const models::OptionList& options,
+                            const std::string& model,
+                            const std::map<std::string, std::string>& trained,
+                            const std::set<std::string>& free) {
+  models::set_from(options, trained);
+  const auto before = models::to_map(options);
+  parse_command_line(argc, argv, "", options);
+  for (const auto& [name, value] : models::to_map(options))
+    if (value != before.at(name) && !free.contains(name))
+      fail("--" + name, model + " was trained with " + in_quotes(before.at(name)));
 }
 
 /// Throws where a file to write is one of these, which are read or written, too.

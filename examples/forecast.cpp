@@ -250,17 +250,13 @@ int run(int argc, char** argv) {
   const bool trains = command == "train";
   if (!trains && command != "evaluate" && command != "predict") throw Error(usage);
   const string picture = std::filesystem::path(weights).replace_extension(".svg").string();
-  if (trains) examples::require_other_file(weights, {typed[1], picture});
+  if (trains) examples::require_other_file(weights, {typed[1]});
+  if (command != "predict") examples::require_other_file(picture, {typed[1], weights});
   Table table = read_table(typed[1]);
   const string columns = fmt::format("{}", fmt::join(table.columns, ", "));
   const Safetensors file = trains ? Safetensors() : load_safetensors(weights);
-  const auto given = models::to_map(options_of(o));
-  if (!trains) models::set_from(options_of(o), file.metadata);
-  Options defaults;
-  const auto usual = models::to_map(options_of(defaults)), used = models::to_map(options_of(o));
-  for (const auto& [name, value] : given)
-    if (name != "weights" && value != usual.at(name) && value != used.at(name))
-      fail("--" + name, weights + " was trained with " + in_quotes(used.at(name)));
+  if (!trains)
+    examples::parse_for_model(argc, argv, options_of(o), weights, file.metadata, {"weights"});
   if (!trains && nn::load_text(file.metadata, "columns") != columns)
     fail(typed[1], "its columns are not those of " + weights);
   const Index L = o.look_back, H = o.horizon, rows = table.values.dim(0), C = table.values.dim(1);

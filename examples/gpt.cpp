@@ -28,11 +28,11 @@ struct Options {
 
 models::OptionList options_of(Options& o) {
   using models::option;
-  constexpr double most = 1e6;
+  constexpr double most = 1e6, longest = 16384;  // the time of a window grows with its square
   return {option("layers", "layers", o.layers, 1, 64),
           option("heads", "heads of the attention", o.heads, 1, most),
           option("width", "size of character vectors and states", o.width, 1, most),
-          option("context", "characters that the model sees", o.context, 2, most),
+          option("context", "characters that the model sees", o.context, 2, longest),
           option("batch", "windows of that many characters in an update", o.batch, 1, most),
           option("dropout", "rate on vectors, attention weights and what a layer adds", o.dropout,
                  0, 0.99),
@@ -169,7 +169,13 @@ int main(int argc, char** argv) {
     if (files.size() != 1) throw Error(usage);
     if (!files[0].ends_with(".safetensors")) return train(files[0], o), 0;
     const auto saved = models::load<models::TransformerLm>(files[0]);
-    write(saved.model, saved.codecs.target, nn::load_count(saved.metadata, "context"));
+    const models::OptionList options = options_of(o);
+    try {
+      models::set_from({*models::find(options, "context")}, saved.metadata);
+    } catch (const Error& error) {
+      fail(files[0], error.what());
+    }
+    write(saved.model, saved.codecs.target, o.context);
     return 0;
   });
 }

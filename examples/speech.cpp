@@ -22,6 +22,7 @@
 
 #include <attune/attune.hpp>
 
+#include "attune/letters.hpp"
 #include "common.hpp"
 
 using namespace attune;
@@ -92,6 +93,10 @@ Tensor read_audio(const std::string& path, Index rate, const text::LineReader* l
   const std::string where = list ? fmt::format("{}:{}: ", list->name(), list->number()) : "";
   const auto refuse = [&](const std::string& why) { fail(where + path, why); };
   if (!file) refuse(fmt::format("it cannot be read as audio: {}", sf_strerror(nullptr)));
+  constexpr int lowest = 1000;  // telephones have 8000; a second of 1 Hz would become 8000 samples
+  if (info.samplerate < lowest)
+    refuse(fmt::format("a sampling rate of at least {} Hz was expected, not {}", lowest,
+                       info.samplerate));
   // Of a file that ends early, libsndfile reads the rest and logs "RIFF : 7130 (should be 1992)". The
   // header of a stream has 0 or at least 0x7ffff000 for a size, which was not known.
   std::string log(1 << 14, '\0');
@@ -166,7 +171,8 @@ struct Utterance {
 };
 using Utterances = std::vector<Utterance>;
 
-/// Lines of RECORDING TAB TRANSCRIPT [TAB SPEAKER], with paths relative to the list.
+/// Lines of RECORDING TAB TRANSCRIPT [TAB SPEAKER], with paths relative to the list. Transcripts are
+/// composed (NFC), such that é is the same token however it is encoded.
 Utterances read_list(const std::filesystem::path& tsv, Index rate) {
   Utterances all;
   text::LineReader lines(tsv);
@@ -176,7 +182,7 @@ Utterances read_list(const std::filesystem::path& tsv, Index rate) {
     if (columns.size() == 1 || columns[0].empty()) lines.fail("FILE TAB TRANSCRIPT was expected");
     columns.resize(3);
     const std::string path = (tsv.parent_path() / columns[0]).string();
-    all.push_back({read_audio(path, rate, &lines), columns[1], columns[2]});
+    all.push_back({read_audio(path, rate, &lines), text::composed(columns[1]), columns[2]});
   }
   if (all.empty()) fail(tsv.string(), "it has no lines");
   return all;
@@ -317,6 +323,8 @@ Tensor masked(Tensor x, Index widest, Random& random) {
 }
 
 void train(Options o, const std::string& train_tsv, const std::string& valid_tsv) {
+  examples::require_other_file(o.model, {train_tsv, valid_tsv});
+  examples::require_other_file(o.model + ".svg", {train_tsv, valid_tsv});
   const Utterances all = read_list(train_tsv, o.hz);
   const Utterances held_out = draw(read_list(valid_tsv, o.hz), 0, o.join, Random(1));
   text::TokenCounts counts;
@@ -381,8 +389,8 @@ int main(int argc, char** argv) {
     if (typed.size() < 2 || !(evaluates || typed[0] == "recognise")) fail("usage", usage);
     const Safetensors file = load_safetensors(o.model);
     if (!file.metadata.contains("sampling-rate")) fail(o.model, "it is not a model of speech");
-    models::set_from(options_of(o), file.metadata);
-    examples::parse_command_line(argc, argv, usage, options_of(o));  // over those that are stored
+    examples::parse_for_model(argc, argv, options_of(o), std::string(o.model), file.metadata,
+                              {"model", "join", "beam", "ctc"});
     const std::string& vocabulary = nn::load_text(file.metadata, "vocabulary");
     Speech speech{o, {o.tokenizer(), text::vocabulary_from_json(vocabulary)}};
     nn::load_parameters(file, speech.parameters);

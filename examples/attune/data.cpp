@@ -289,6 +289,13 @@ void require_target(const text::TextPair& pair, const PairReader& reader) {
   fail(files.source.string(), "there is no pair, expected lines of source TAB target");
 }
 
+[[noreturn]] void fail_long(const PairFiles& files, const char* use, Index longest) {
+  fail(files.name(),
+       fmt::format("all pairs to {} on have more tokens than {} on a side; a larger --max-tokens "
+                   "(or --batch-tokens, --longest) was expected",
+                   use, longest));
+}
+
 bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
   return files.target.empty() && pair.source.empty() && pair.target.empty();
 }
@@ -331,6 +338,7 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
     all.references.push_back({pair->target});
     all.numbers.push_back(reader.number());
   }
+  if (!any && all.left_out > 0) fail_long(files, "validate", longest);
   if (!any) fail_empty(files);
   return all;
 }
@@ -360,6 +368,10 @@ std::optional<text::TextPair> PairReader::next() {
   if (seconds > 3 && !is_silent())
     progress_.show(static_cast<long>(std::min(megabytes_, total_)),
                    fmt::format("{:.0f} pairs/s", static_cast<double>(number()) / seconds));
+  const char* const one_side = "a TAB, expected lines of one side, as two files were given";
+  const bool first = number() == 1;  // where a TSV has a TAB, too; others are blanks between words
+  if (first && pair->source.find('\t') != std::string::npos) fail(source_place(), one_side);
+  if (first && pair->target.find('\t') != std::string::npos) fail(target_place(), one_side);
   return text::TextPair{normalized(pair->source, nfc_), normalized(pair->target, nfc_)};
 }
 
@@ -535,7 +547,7 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
     : options_(o) {
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
-  if (size() == 0) fail(o.train.string(), "there is no pair to train on");
+  if (size() == 0) fail_long(o.train_files(), "train", report.longest);
   report_unknown(sources_, "source", o.source_vocabulary);
   report_unknown(targets_, "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
   const double mean = static_cast<double>(sources_.values().size() + targets_.values().size()) /

@@ -64,7 +64,9 @@ OptionList data_options(TrainOptions& o) {
              o.train),
       option("train-target", "text file of targets, line by line", o.train_target),
       option("valid", "pairs to choose the best weights by (default: some are held out)", o.valid),
-      option("valid-target", "their targets, where these are in another file", o.valid_target),
+      only_with(
+          "valid", !o.valid.empty(),
+          option("valid-target", "their targets, where these are in another file", o.valid_target)),
       swap(o.columns, o.train_target),
       option("held-out",
              "hold out at most this many pairs, and at most a tenth, where no --valid is given",

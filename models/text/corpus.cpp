@@ -91,7 +91,7 @@ std::optional<std::string> LineReader::next() {
   std::string line;
   errno = 0;
   const bool got = get(line);
-  const bool nothing = number_ == 0 && line == byte_order_mark && stream_->eof();
+  const bool nothing = line == byte_order_mark && stream_->eof();
   if (!got || nothing) {
     if (!stream_->bad()) return std::nullopt;
     attune::fail(name_, "cannot be read: {}", std::strerror(errno ? errno : EIO));
@@ -105,12 +105,12 @@ std::optional<std::string> LineReader::next() {
   }
   if (const std::size_t nul = line.find('\0'); nul != line.npos)
     fail(fmt::format("byte {} of the line is NUL, expected text", nul + 1));
-  if (number_ == 1 && line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
+  while (line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
   return line;
 }
 
 void LineReader::fail(std::string_view message) const {
-  attune::fail(fmt::format("{}:{}", name_, number_), message);
+  attune::fail(fmt::format("{}:{}", name_, std::max<std::int64_t>(1, number_)), message);
 }
 
 std::vector<std::string> read_lines(LineReader reader) {

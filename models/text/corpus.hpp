@@ -17,8 +17,8 @@
 
 namespace attune::text {
 
-/// The lines of a text in UTF-8, which end in LF, CRLF or CR, the last one also with the file. A
-/// byte-order mark at the start is skipped.
+/// The lines of a text in UTF-8, which end in LF, CRLF or CR, the last one also with the file.
+/// Byte-order marks at the start of a line are skipped: joined files have them there.
 class LineReader {
  public:
   /// Throws when the file cannot be opened.
@@ -34,7 +34,7 @@ class LineReader {
   const std::string& name() const { return name_; }
   /// Of the line read last, from 1.
   std::int64_t number() const { return number_; }
-  /// Throws an Error about that line.
+  /// Throws an Error about that line, or the first one where none was read.
   [[noreturn]] void fail(std::string_view message) const;
 
  private:

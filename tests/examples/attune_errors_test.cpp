@@ -96,6 +96,31 @@ TEST_CASE("attune: of two files of different lengths both are named, with their 
        {with_model("align", {two, valid}), uneven(two, 2, valid, 30)}});
 }
 
+TEST_CASE("attune: a TSV is not taken for a text file of one side") {
+  const Corpus corpus;
+  const std::string tsv = corpus / "tsv", xx = corpus / "train.xx";
+  write(tsv, corpus.columns("train", ".en", ".xx"));
+  const std::string error = tsv + ":1: a TAB, expected lines of one side, as two files were given";
+  check_refused({{corpus.train("o", one_epoch + Arguments{"--train", tsv}), error},
+                 {corpus.train("o", one_epoch + Arguments{"--train-target", tsv}), error},
+                 {with_model("evaluate", {tsv, xx}), error},
+                 {Arguments{"train", tsv, "--valid-target", xx, "--out", corpus / "o"} + one_epoch,
+                  "--valid-target: it has no effect without valid"}});
+}
+
+TEST_CASE("attune train: pairs that are all too long are told with the option") {
+  const Corpus corpus;
+  const Arguments one = one_epoch + Arguments{"--max-tokens", "1"};
+  const std::string two = corpus / "two", single = corpus / "single",
+                    error = " on have more tokens than 1 on a side; a larger --max-tokens ...";
+  write(two, "one two\ntwo one\n"), write(single, "one\n");
+  const Arguments train = {"--train", two, "--train-target", two, "--valid", single};
+  check_refused({{corpus.train("o", one + Arguments{"--valid", two, "--valid-target", two}),
+                  two + " and " + two + ": all pairs to validate" + error},
+                 {corpus.train("o", one + train + Arguments{"--valid-target", single}),
+                  two + " and " + two + ": all pairs to train" + error}});
+}
+
 TEST_CASE("attune: bytes that are no text are refused with file, line and byte") {
   const Corpus corpus;
   const std::string bad = corpus / "bad", good = corpus / "good";
@@ -123,8 +148,8 @@ TEST_CASE("attune: a byte-order mark and line ends of Windows change nothing") {
   CHECK(output_of(with_model("predict", {"--format", "text"}),
                   {.input = "\xEF\xBB\xBFone two\r\nthree\r\n"}) == "ZWEI EINS\nDREI\n");
   const auto windows = [](const std::string& from, const std::string& to) {
-    std::string text = "\xEF\xBB\xBF";
-    for (const std::string& line : lines_of(read(from))) text += line + "\r\n";
+    std::string text;  // as of files that were joined
+    for (const std::string& line : lines_of(read(from))) text += "\xEF\xBB\xBF" + line + "\r\n";
     write(to, text);
   };
   const Corpus corpus;

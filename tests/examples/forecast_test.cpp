@@ -158,7 +158,12 @@ TEST_CASE("forecast: weights of another training, and other options, are not use
   CHECK(contains(failed.err, "the error of validation is not finite"));
   CHECK(read(files.weights) == before);
   write(files.csv, waves(100));
-  check_errors({{{"predict", files.csv, "--weights", files.weights, "--horizon", "16"},
+  const std::string svg = files.directory / "w.svg";
+  write(svg, before);
+  check_errors({{{"evaluate", files.csv, "--weights", svg}, "it is read or written, too"},
+                {{"predict", files.csv, "--weights", files.weights, "--hidden", "128"},
+                 "--hidden: " + files.weights + " was trained with '8'"},
+                {{"predict", files.csv, "--weights", files.weights, "--horizon", "16"},
                  "--horizon: " + files.weights + " was trained with '8'"},
                 {{"evaluate", files.csv, "--weights", files.weights, "--parts", "50,25,25"},
                  "--parts: " + files.weights + " was trained with '70,10,20'"},
@@ -179,7 +184,7 @@ TEST_CASE("forecast: what it does not read is one line with file and line") {
   const Files files;
   const std::string good = "date,a\n2024-01-01,1\n2024-01-02,2\n";
   std::vector<std::pair<std::string, std::string>> cases = {
-      {"", ":0: a header of several columns was expected, not ''"},
+      {"", ":1: a header of several columns was expected, not ''"},
       {"date\n", ":1: a header of several columns was expected, not 'date'"},
       {"2024-01-01,1\n", ":1: a header of several columns"},
       {"date,a\n2024-01-01,1\n", ":2: two rows were expected"},

@@ -70,6 +70,13 @@ def main():
         for out in "text", "weights", "nowhere/weights.safetensors":
             assert "--out: " in run(gpt, "text", "--out", out, status=1)
         assert "it is read or written, too" in run(papers, "luong", "same.tsv", "--weights", "same.tsv", status=1)
+        weights = pathlib.Path(directory) / "gpt.safetensors"
+        data = weights.read_bytes()
+        end = 8 + int.from_bytes(data[:8], "little")
+        for context in b"1", b"999999999", b"x":
+            header = data[8:end].replace(b"attune.checksum", b"checksum").replace(b'"context":"16"', b'"context":"%s"' % context)
+            weights.write_bytes(len(header).to_bytes(8, "little") + header + data[end:])
+            assert f"gpt.safetensors: context: '{context.decode()}' is not" in run(gpt, weights, status=1)
         (pathlib.Path(directory) / "short").write_text("abc")
         assert "short: 3 characters are too few" in run(gpt, "short", status=1)
         assert "'gpt' is not one of bahdanau, nematus, luong" in run(papers, "gpt", "pairs.tsv", status=1)

@@ -147,6 +147,14 @@ TEST_CASE("speech: an empty transcript is one whose tokens are all insertions") 
   CHECK(contains(output_of(train + Arguments{"--characters"}), "\n    31 "));
 }
 
+TEST_CASE("speech: composed and decomposed transcripts have the same tokens") {
+  const Directory directory;
+  const std::string tone = Trained::get().directory / "ann7.wav", list = directory / "l.tsv";
+  write(list, tone + "\té\n" + tone + "\te\u0301\n");
+  output_of({"train", list, list, "--steps", "1", "--hidden", "4", "--model", directory / "m"});
+  CHECK(load_safetensors(directory / "m").metadata.at("vocabulary") == "[\"é\"]");
+}
+
 TEST_CASE("speech: the same weights for any number of threads") {
   const Trained& t = Trained::get();
   const Directory directory;
@@ -178,6 +186,10 @@ TEST_CASE("speech: errors are one line and status 1") {
   write_audio(bad, {0.5f, std::nanf("")}, SF_FORMAT_WAV | SF_FORMAT_FLOAT);
   write(directory / "columns.tsv", tone + "\tlow\n" + tone + "\n");
   write(directory / "empty.tsv", "");
+  write(list, tone + "\tlow\n");
+  write_audio(directory / "slow.wav", {0.5f, 0.5f}, wav, 999);
+  const std::string trained = ": " + t.model + " was trained with ";
+  const Arguments overwrite = {"train", list, list, "--steps", "1", "--hidden", "4", "--model"};
   check_errors({
       {{"recognise", bad, "--model", t.model}, "samples from -1 to 1 were expected"},
       {{"recognise", directory / "none.wav", "--model", t.model}, "none.wav: it cannot be read"},
@@ -186,7 +198,13 @@ TEST_CASE("speech: errors are one line and status 1") {
       {{"train", t.list}, "usage: speech train TRAIN.tsv VALID.tsv"},
       {{}, "usage: "},
       {{"recognise", tone, "--model", directory / "none"}, "none: "},
-      {{"recognise", tone, "--model", t.model, "--hidden", "8"}, "was expected"},
+      {{"recognise", tone, "--model", t.model, "--hidden", "128"}, "--hidden" + trained + "'24'"},
+      {{"recognise", tone, "--model", t.model, "--sampling-rate", "16000"},
+       "--sampling-rate" + trained + "'8000'"},
+      {{"evaluate", list, "--model", t.model, "--characters"}, "--characters" + trained + "'no'"},
+      {{"recognise", directory / "slow.wav", "--model", t.model},
+       "slow.wav: a sampling rate of at least 1000 Hz was expected, not 999"},
+      {overwrite + Arguments{list}, "l.tsv: it is read or written, too"},
       {{"recognise", tone, "--beam", "0"}, "beam: '0' is not a whole number from 1"},
   });
 }

@@ -32,8 +32,9 @@ TEST_CASE("LineReader: LF, CRLF and CR end lines, the last one also ends with th
   CHECK(lines_of("a\u2028b\u0085c\fd\n") == Lines{"a\u2028b\u0085c\fd"});
 }
 
-TEST_CASE("LineReader: a byte-order mark is skipped at the start alone") {
-  CHECK(lines_of("\uFEFFa\n\uFEFFb\n") == Lines{"a", "\uFEFFb"});
+TEST_CASE("LineReader: a byte-order mark is skipped at the start of a line") {
+  CHECK(lines_of("\uFEFFa\n\uFEFF\uFEFFb\uFEFF\n") == Lines{"a", "b\uFEFF"});
+  CHECK(lines_of("a\n\uFEFF") == Lines{"a"});
   CHECK(lines_of("\uFEFF\n") == Lines{""});
   CHECK(lines_of("\uFEFF").empty());
 }

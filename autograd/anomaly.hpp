@@ -1,4 +1,4 @@
-// Finding the operation that made the first NaN or infinity.
+// Anomaly detection: finds the operation that computed the first NaN or infinity. Cancellation.
 #pragma once
 
 #include <atomic>
@@ -10,19 +10,17 @@
 namespace attune {
 
 /// While an object of this class exists, every result of an operation on Vars and every gradient
-/// that a pullback gives is checked, in all threads. The first one that is not finite throws an
-/// Error:
+/// that a pullback computes is checked, in all threads. The first non-finite one throws an Error:
 ///
-///     anomaly: log: forward made a value that is not finite: (4, 5), element (0, 3) is -inf, from
+///     anomaly: log: forward computed a non-finite value: (4, 5), element (0, 3) is -inf, from
 ///     inputs (4, 5)
-///     anomaly: sqrt: backward made a gradient that is not finite: (3), element (1) is inf
-///     anomaly: matmul: forward got a value that is not finite: variable (4, 5), element (0, 3) is
-///     nan
+///     anomaly: sqrt: backward computed a non-finite gradient: (3), element (1) is inf
+///     anomaly: matmul: forward got a non-finite value: variable (4, 5), element (0, 3) is nan
 ///
-/// The third message is about a value that no operation made: a parameter, or a constant such as
-/// the data. An infinity that comes from a constant is allowed, such as a mask that is added to
-/// scores; NaN is an error even under padding. Results stay the same to the last bit, but every
-/// tensor is read once more. ATTUNE_DETECT_ANOMALY=1 in the environment checks the whole process.
+/// The third message is about an input that no operation computed: a parameter, or a constant such
+/// as the data. Infinities that come from a constant, such as an additive mask, are allowed. NaN is
+/// always an error, even at padding. Results do not change, but every tensor is read once more.
+/// ATTUNE_DETECT_ANOMALY=1 in the environment enables the checks for the whole process.
 class DetectAnomaly {
  public:
   [[nodiscard]] DetectAnomaly();
@@ -31,20 +29,20 @@ class DetectAnomaly {
   ~DetectAnomaly();
 };
 
-/// Thrown by operations on Vars and by pullbacks, in all threads, while cancel(true) holds.
+/// Thrown by operations on Vars and by pullbacks, in all threads, while cancel(true) is in effect.
 struct Cancelled : Error {
   Cancelled() : Error("the computation was cancelled") {}
 };
-/// Stops a long computation from outside of it. A signal handler may call it. Each call with true is
-/// followed by one with false.
+/// Stops a running computation from another thread or a signal handler: operations throw Cancelled.
+/// Every cancel(true) must be followed by a cancel(false).
 void cancel(bool on) noexcept;
 
 namespace detail {
 
-/// How many are alive; negative until the environment was read.
+/// Number of DetectAnomaly objects; negative until the environment was read.
 inline constinit std::atomic<int> anomaly_detectors{-1};
 
-/// Throws when the environment says something else than 0 or 1.
+/// Throws unless ATTUNE_DETECT_ANOMALY is unset, empty, 0 or 1.
 int read_anomaly_setting();
 
 inline bool detects_anomaly() {

@@ -10,7 +10,7 @@ namespace attune {
 
 namespace {
 
-/// k_sb + coverage_sb w_c, or k itself without coverage.
+/// k_sb + coverage_sb w_c, or k without coverage.
 Tensor covered(const Tensor& k, const Tensor& coverage, const Tensor& w_c) {
   if (!coverage.defined()) return k;
   ShapeCheck check("additive_scores");

@@ -38,7 +38,7 @@ void GradientSlot::add(Tensor gradient) {
          "the gradient of an input {} {} came out as {}", name_of(dtype_), shape_,
          describe(gradient));
   }
-  bytes_of(gradient);  // which may be a capture
+  bytes_of(gradient);  // throws if it is a captured tensor that was modified
   if (!sum_.defined()) {
     sum_ = std::move(gradient);
   } else if (sum_.unique()) {
@@ -70,18 +70,18 @@ void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
 /// sum += aᵀ·b
 void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
   if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
-    // The first share is the sum: this saves clearing and reading an accumulator.
+    // The first product becomes the sum: this saves clearing and reading an accumulator.
     sum_ = matmul(a, b, {.a = true});
   } else {
     attune::add_product(a, b, accumulator(), column);
   }
 }
 
-/// One product over the stacked rows of several.
+/// One product over the concatenated rows of several products.
 void GradientSlot::multiply_out(std::span<const Product> products) {
   std::vector<Tensor> a, b;
   for (const Product& product : products) {
-    // Reads are checked as in that pullback.
+    // Checks reads as in the pullback that captured the tensors.
     const detail::Restored scope(detail::pullback_context, product.context);
     if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
     bytes_of(product.a), bytes_of(product.b);
@@ -95,7 +95,7 @@ Tensor GradientSlot::finish() {
   if (products_.empty()) return std::move(sum_);
   std::vector<Product> products = std::exchange(products_, {});
   const char* const operation = products.front().context.operation;
-  // In groups of the same columns, in the order they came.
+  // Groups of consecutive products with the same columns.
   const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
   if (!std::ranges::is_sorted(products, {}, columns)) {
     std::ranges::stable_sort(products, {}, columns);
@@ -110,20 +110,19 @@ Tensor GradientSlot::finish() {
   return std::move(sum_);
 }
 
-/// The state of one walk: the nodes that gradients have reached, the newest one on top.
+/// One backward pass: a heap of the nodes that gradients have reached, the newest node on top.
 class BackwardWalk {
  public:
   BackwardWalk() = default;
   BackwardWalk(const BackwardWalk&) = delete;
   BackwardWalk& operator=(const BackwardWalk&) = delete;
 
-  ~BackwardWalk() {  // nodes are left over when a pullback has thrown
+  ~BackwardWalk() {  // frees the nodes that remain if a pullback has thrown
     for (const detail::NodePointer& node : reached_)
       delete std::exchange(gradients_of(*node.get()), nullptr);
   }
 
-  /// Restricts the walk to what leads from `root` to one of these variables. Throws when nothing
-  /// does.
+  /// Restricts the walk to nodes on paths from `root` to these variables. Throws if there are none.
   void restrict_to(std::span<const Var> variables, detail::Node& root) {
     for (const Var& variable : variables) {
       if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
@@ -137,7 +136,7 @@ class BackwardWalk {
       }
     }
     for (const auto& [id, node] : nodes) {
-      bool leads = node->walked;  // its pullbacks are gone: visiting it is an error that says so
+      bool leads = node->walked;  // its pullbacks are freed: visiting it throws
       for (detail::Edge* edge = node->edges; edge; edge = edge->next) leads |= needed(*edge);
       if (leads) leading_.insert(node);
     }
@@ -147,7 +146,7 @@ class BackwardWalk {
            variables.size());
   }
 
-  /// Where the gradient of an input adds up. The walk takes over the reference to its node.
+  /// The slot of an input's gradient. Takes over the reference to the input's node.
   GradientSlot& slot(detail::Target& target) {
     detail::Node& node = *target.node.get();
     detail::NodeGradients*& gradients = gradients_of(node);
@@ -175,7 +174,7 @@ class BackwardWalk {
         error.throw_as(fmt::format("backward of {}", node->operation));
       }
     }
-    for (Tensor& gradient : gradients.tensors_) {  // two variables may have got the same one
+    for (Tensor& gradient : gradients.tensors_) {  // variables may share a tensor
       if (!gradient.unique()) gradient = gradient.clone();
     }
     std::ranges::reverse(gradients.ids_);
@@ -186,8 +185,8 @@ class BackwardWalk {
  private:
   static constexpr auto id = [](const detail::NodePointer& node) { return node->id; };
 
-  /// A variable may stand in several walks at once, of other threads or of a pullback that calls
-  /// backward itself; an operation belongs to one.
+  /// Several walks may reach a variable at once (in other threads, or nested in a pullback), so its
+  /// slots belong to the walk. An operation is in one walk only: its slots are stored in the node.
   detail::NodeGradients*& gradients_of(detail::Node& node) {
     return node.is_leaf ? leaves_[&node] : node.gradients;
   }
@@ -197,7 +196,7 @@ class BackwardWalk {
         std::exchange(gradients_of(node), nullptr));
     detail::PerOutput<Tensor> dy(node.outputs.size());
     for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = (*arrived)[i].finish();
-    if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback had anything to add
+    if (std::ranges::none_of(dy, &Tensor::defined)) return;  // no pullback added a gradient
     if (node.is_leaf) {
       gradients.ids_.push_back(node.id);
       gradients.tensors_.push_back(std::move(dy[0]));
@@ -235,7 +234,7 @@ class BackwardWalk {
 
   std::vector<detail::NodePointer> reached_;  // a heap by id: the newest node first
   std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
-  std::unordered_set<const detail::Node*> leading_;  // to what is asked for; empty: everything is
+  std::unordered_set<const detail::Node*> leading_;  // nodes that need a gradient; empty: all nodes
 };
 
 namespace {
@@ -252,14 +251,14 @@ void check_backward(const Var& y, const Tensor& dy) {
     fail("anomaly", "backward was given a gradient that is not finite: " + given);
 }
 
-/// The gradient of a scalar by itself.
+/// dy of a scalar loss: 1.
 Tensor one_for(const Var& loss) {
   if (!loss.defined()) fail("backward", "the loss is undefined");
   if (loss.size() != 1) fail("backward", "a scalar was expected: {}", loss.shape());
   return ones(loss.shape(), loss.dtype());
 }
 
-/// Of all variables where `variables` is null.
+/// The gradients of `variables`, or of all variables if it is null.
 Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* variables) {
   check_backward(y, dy);
   const NoGrad no_grad;
@@ -314,7 +313,7 @@ Gradients& Gradients::operator+=(Gradients other) {
       tensors_.insert(at, shared ? other.tensors_[k].clone() : std::move(other.tensors_[k]));
     } else if (at->unique()) {
       add_in_place(*at, other.tensors_[k]);
-    } else {  // somebody else holds it as it was
+    } else {  // other Tensors share its elements
       *at = *at + other.tensors_[k];
     }
   }
@@ -326,11 +325,11 @@ double Gradients::global_norm() const {
   if (norm_is_known()) return norm_;
   double squares = 0;
   for (const Tensor& gradient : tensors_) squares += sum_of_squares(gradient);
-  // NaN may have a sign, which is written in messages.
+  // abs: the sign of a NaN would appear in messages.
   if (!std::isinf(squares)) return std::abs(std::sqrt(squares));
   std::vector<double> norms;  // squares of f64 may overflow where the norm does not
   for (const Tensor& gradient : tensors_) norms.push_back(norm(gradient.to(DType::f64)).item());
-  // Not std::hypot, of which the C library's bits differ by CPU.
+  // Not std::hypot: its result depends on the CPU.
   return norm(Tensor::of<double>({std::ssize(norms)}, norms)).item();
 }
 
@@ -349,10 +348,10 @@ bool Gradients::norm_is_known() const {
 }
 
 void Gradients::scale(double factor) {
-  const bool known = norm_is_known() && std::abs(factor) <= 1;  // others may make it overflow
+  const bool known = norm_is_known() && std::abs(factor) <= 1;  // larger ones may overflow
   for (Tensor& gradient : tensors_) {
-    if (!gradient.unique()) gradient = gradient.clone();  // somebody else holds it as it was
-    // A factor that f32 holds as a denormal, with few bits, is split: the first part is exact.
+    if (!gradient.unique()) gradient = gradient.clone();  // other Tensors share its elements
+    // A factor that is subnormal in f32, with few bits, is split in two; the first factor is exact.
     const bool split = std::abs(factor) < std::numeric_limits<float>::min();
     if (split) scale_in_place(gradient, 0x1p-64);
     scale_in_place(gradient, split ? factor * 0x1p64 : factor);

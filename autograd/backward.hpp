@@ -9,47 +9,43 @@
 
 namespace attune {
 
-/// A variable and what to call it in a message.
+/// A variable and its name in messages.
 struct NamedVariable {
   std::string name;
   Var variable;
 };
 
-/// ∂loss/∂w for every variable w that the loss depends on, or for those that were asked for. They
-/// are Tensors without history: a loss that uses one (a gradient penalty) treats it as a constant,
-/// as there are no gradients of second order.
+/// Gradients ∂loss/∂w of all variables w that the loss depends on, or of the requested ones. They
+/// are Tensors without history: there are no second-order gradients, so a loss that uses a gradient
+/// (a gradient penalty) treats it as a constant.
 class Gradients {
  public:
   Gradients() = default;
-  /// Gradients that were computed elsewhere: one for each variable, of its shape and dtype. Throws
-  /// where they are not.
+  /// Gradients computed elsewhere. Throws unless there is one per variable, of its shape and dtype.
   Gradients(std::span<const NamedVariable> variables, std::vector<Tensor> gradients);
 
-  /// The gradient of a variable, of its shape. Throws when the loss did not depend on it.
+  /// The gradient of a variable, in its shape. Throws if the loss does not depend on the variable.
   const Tensor& operator[](const Var& variable) const;
 
-  /// Null when the loss did not depend on it.
+  /// The same, or null if the loss does not depend on the variable.
   const Tensor* find(const Var& variable) const;
 
-  /// All of them, in the order in which the variables were made. Their elements may be changed:
+  /// All gradients, in the order in which the variables were created. They may be changed in place:
   ///     for (Tensor gradient : gradients.all()) scale_in_place(gradient, 0.5);
   std::span<const Tensor> all() const { return tensors_; }
 
-  /// ‖g‖₂ over all elements of all gradients, in double: finite where all of them are, however
-  /// large.
+  /// ‖g‖₂ over all elements of all gradients, accumulated in double: finite if all elements are.
   double global_norm() const;
-  /// The same, and remembered until an element changes: whoever asks next (clipping, an optimiser)
-  /// need not read all of them again.
+  /// The same. Caches the result until an element changes, for use by clipping and the optimiser.
   double global_norm();
 
-  /// Adds those of another loss, variable by variable; what only one of the two has stays as it is.
-  /// The sum shares no elements with `other`. So micro-batches add up, in the order in which they
-  /// are added. If a loss is the mean over its tokens, the mean over those of all parts weighs each
-  /// part by its share of them:
+  /// Adds the gradients of another loss, variable by variable. A variable in only one of the two
+  /// keeps its gradient. The sum shares no elements with `other`. Use it to accumulate
+  /// micro-batches. If a loss is a mean over tokens, weight each part by its share of the tokens:
   ///     for (const Batch& part : parts) total += backward(loss(part) * (tokens(part) / tokens(all)));
   Gradients& operator+=(Gradients other);
 
-  /// All of them times a factor. What others hold of them stays as it was.
+  /// Multiplies all gradients by a factor. Other Tensors that share their elements do not change.
   void scale(double factor);
 
  private:
@@ -57,31 +53,32 @@ class Gradients {
   bool norm_is_known() const;
 
   std::vector<std::uint64_t> ids_;  // ascending
-  bool of_some_ = false;            // variables that were asked for
+  bool of_some_ = false;            // only of requested variables
   std::vector<Tensor> tensors_;
   double norm_ = 0;
-  std::uint64_t norm_at_ = 0;  // on the modification clock; 0 where it was not asked for
+  std::uint64_t norm_at_ = 0;  // on the modification clock; 0: norm_ is not known
 };
 
-/// A line for each gradient, its shape and its norm, in the order of `all`.
+/// One line per gradient with its shape and norm, in the order of `all`.
 std::ostream& operator<<(std::ostream& out, const Gradients& gradients);
 
-/// The gradients of a scalar, by walking its history once, newest operation first. Each pullback
-/// and what it captured is freed as soon as it has run, so a history can be walked only once. First
-/// order only: what a pullback computes is not recorded.
+/// The gradients of a scalar. Walks its history once, newest operation first, and frees each
+/// pullback and its captures after running it. So a history can be walked only once, and gradients
+/// are of first order only: what a pullback computes is not recorded.
 ///
-/// Throws when the loss is not a scalar, depends on no variable, was walked before, or when a
-/// tensor that a pullback needs was modified in place since the forward pass.
+/// Throws if the loss is not a scalar, depends on no variable or was walked before, or if a tensor
+/// that a pullback needs was modified in place since the forward pass.
 [[nodiscard]] Gradients backward(const Var& loss);
 
-/// The same for a result of any shape, given ∂loss/∂y.
+/// The same for a result y of any shape, given dy = ∂loss/∂y in that shape.
 [[nodiscard]] Gradients backward(const Var& y, const Tensor& dy);
 
-/// The gradients of these variables alone, with the bits that backward(loss) gives them. Pullbacks
-/// that lead to none of them do not run, so frozen parts cost no more than their forward pass:
-///     backward(loss, head)      // all of an nn::Parameters, or the list that its where() makes
+/// The gradients of the given variables only, equal bit for bit to those of backward(loss). Skips
+/// pullbacks that lead to none of these variables, so frozen parts cost only their forward pass:
+///     backward(loss, head)      // an nn::Parameters, or the result of its where()
 ///     backward(loss, {x, w})
-/// What was not walked may be walked later. Throws when the loss depends on none of them.
+/// Parts of the history that were not walked can be walked later. Throws if the loss
+/// depends on none.
 [[nodiscard]] Gradients backward(const Var& loss, std::span<const NamedVariable> variables);
 [[nodiscard]] Gradients backward(const Var& loss, const std::vector<Var>& variables);
 

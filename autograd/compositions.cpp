@@ -12,14 +12,14 @@ namespace attune {
 
 namespace {
 
-/// n - correction. Throws where that is below 1.
+/// n - correction. Throws if it is below 1.
 double samples(const char* operation, const Shape& x, const Axes& axes, Index correction) {
   const Index n = reduced_size(x, axes) - correction;
   if (n <= 0) fail(operation, "{} with correction {} has too few elements", x, correction);
   return static_cast<double>(n);
 }
 
-/// x - μ. A large mean is rounded, but not what is left of it in the differences.
+/// x - μ, computed twice: the second pass removes the rounding error of a large mean.
 template <Value X>
 X centred(const X& x, const Axes& axes) {
   const X differences = x - mean(x, axes, KeepAxes::yes);
@@ -38,7 +38,7 @@ template <Value X>
 X std(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
   const double n = samples("std", x.shape(), axes, correction);
   return norm(centred(x, axes), axes, keep) /
-         ::sqrt(n);  // whose squares neither overflow nor vanish
+         ::sqrt(n);  // norm's squares neither overflow nor underflow
 }
 
 template <Value X>
@@ -104,7 +104,7 @@ X repeat(const X& x, Index n, int axis) {
 
 namespace {
 
-/// j - i for the elements of the last two axes (M, N).
+/// j - i for the elements (i, j) of the last two axes (M, N).
 Tensor diagonal_numbers(const char* operation, const Shape& x) {
   if (x.rank() < 2) fail(operation, "two axes were expected: {}", x);
   return arange(x[-1], DType::f64) - arange(x[-2], DType::f64).reshape({x[-2], 1});
@@ -169,13 +169,13 @@ template <Value X>
 X segment_softmax(const X& x, const Tensor& segments, Index n) {
   const Tensor largest = gather(segment_max(value_of(x), segments, n), segments);
   const X e = exp(x - X(where(isfinite(largest), largest, 0.0)));
-  const X total = segment_sum(e, segments, n);  // 0 of a segment of only -∞
+  const X total = segment_sum(e, segments, n);  // 0 for a segment of only -∞
   return e / gather(where(total == 0, 1.0, total), segments);
 }
 
 namespace {
 
-/// An operand of einsum and the letters of its axes.
+/// An operand of einsum, and one letter for each of its axes.
 template <class X>
 struct Labelled {
   X x;
@@ -183,7 +183,7 @@ struct Labelled {
 
   bool has(char label) const { return labels.find(label) != std::string::npos; }
   Index extent(char label) const { return x.dim(static_cast<int>(labels.find(label))); }
-  /// With the axes in this order, joined into groups, whose extents are products.
+  /// Permutes the axes into this order, and joins them into groups whose extents are products.
   X arranged(std::initializer_list<std::string> groups) const {
     std::vector<int> order;
     std::vector<Index> extents;
@@ -198,7 +198,7 @@ struct Labelled {
   }
 };
 
-/// With each letter once: the diagonal of axes that share one.
+/// The operand with each letter once: diagonals are taken of axes with the same letter.
 template <class X>
 Labelled<X> diagonal(Labelled<X> of, const std::string& equation) {
   for (std::size_t i = 0; i < of.labels.size(); ++i) {
@@ -222,7 +222,7 @@ Labelled<X> diagonal(Labelled<X> of, const std::string& equation) {
   return of;
 }
 
-/// Σ over the letters that `needed` does not have.
+/// Sums over the letters that are not in `needed`.
 template <class X>
 Labelled<X> summed(const Labelled<X>& of, const std::string& needed) {
   std::vector<int> axes;
@@ -235,7 +235,7 @@ Labelled<X> summed(const Labelled<X>& of, const std::string& needed) {
   return {axes.empty() ? of.x : sum(of.x, axes), left};
 }
 
-/// The product of two operands, summed over the letters that `needed` does not have.
+/// The product of two operands, summed over the letters that are not in `needed`.
 template <class X>
 Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const std::string& needed,
                        const std::string& equation) {

@@ -1,5 +1,4 @@
-// Operations that are made of others. Each is defined once and serves Tensor and Var: with Tensors
-// nothing is recorded. X is Tensor or Var.
+// Operations composed of others, defined once for Tensor and Var (X). Tensors record nothing.
 #pragma once
 
 #include <string>
@@ -12,39 +11,40 @@ namespace attune {
 
 // Reductions
 
-/// The variance Σ (x - μ)² / (n - correction) over axes, and its root, the standard deviation: for
-/// samples with correction 1, for whole populations with 0. Throws where n <= correction. The
-/// gradient of std is 0 where all elements are equal.
+/// The variance Σ (x - μ)² / (n - correction) over axes: use correction 1 for a sample, 0 for a
+/// whole population. Throws if n <= correction.
 template <Value X>
 X var(const X& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no, Index correction = 1);
+/// The standard deviation, √var(x). Its gradient is 0 where all elements are equal.
 template <Value X>
 X std(const X& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no, Index correction = 1);
-/// (..., 2R) -> (..., R): y_r = max(x_r, x_{r+R}), over pairs (Goodfellow et al., 2013).
+/// Maxout over pairs (Goodfellow et al., 2013): (..., 2R) -> (..., R), y_r = max(x_r, x_{r+R}).
 template <Value X>
 X maxout(const X& x);
 
 // Arrangement
 
-/// Without an axis of extent 1.
+/// Removes an axis of extent 1. Throws if its extent is not 1.
 template <Value X>
 X squeeze(const X& x, int axis);
-/// With an axis of extent 1 before `axis`; -1: at the end.
+/// Inserts an axis of extent 1 before `axis`; -1 appends it as the last axis.
 template <Value X>
 X unsqueeze(const X& x, int axis);
-/// An axis in parts of these sizes, split(x, {2, 3}, axis), whose sum is its extent:
-/// concat(split(x, ...), axis) is x.
+/// Splits an axis into parts of these sizes: split(x, {2, 3}, axis). The inverse of concat. Throws
+/// unless the sizes add up to the extent.
 template <Value X>
 std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis);
-/// In reverse order along these axes.
+/// Reverses the order of the elements along these axes.
 template <Value X>
 X flip(const X& x, const Axes& axes = {});
-/// Shifted along an axis, y[i + shift] = x[i]; what leaves it at one end enters at the other.
+/// Rotates x along an axis: y[i + shift] = x[i]. Elements that leave one end enter at the other.
 template <Value X>
 X roll(const X& x, Index shift, int axis);
-/// Each slice of an axis n times in a row, as numpy.repeat: {a, b} -> {a, a, b, b}.
+/// Repeats each index of an axis n times, as numpy.repeat: {a, b} -> {a, a, b, b}.
 template <Value X>
 X repeat(const X& x, Index n, int axis);
-/// (..., M, N): 0 above, or below, the k-th diagonal; k = 0 is the main one, 1 the one above it.
+/// Lower (tril) or upper (triu) triangle of matrices (..., M, N): 0 above, or below, the k-th
+/// diagonal. k = 0 is the main diagonal, k = 1 the one above it.
 template <Value X>
 X tril(const X& x, Index k = 0);
 template <Value X>
@@ -52,49 +52,50 @@ X triu(const X& x, Index k = 0);
 
 // Indices
 
-/// y[i, k, j] = x[i, ids[i, k, j], j]: one element for each index along an axis. ids, i32, have x's
-/// shape but for the extent of the axis.
+/// Selects one element per index along an axis: y[i, k, j] = x[i, ids[i, k, j], j]. ids (i32) has
+/// the shape of x except for the extent of the axis.
 template <Value X>
 X take_along_axis(const X& x, const Tensor& ids, int axis);
-/// (n): the elements whose mask is 1, in row-major order. The mask broadcasts to x.
+/// (n): the elements of x whose mask is 1, in row-major order. The mask broadcasts to x.
 template <Value X>
 X masked_select(const X& x, const Mask& mask);
 
-/// Sorted elements and their indices along the axis, i32.
+/// Sorted elements, and their indices along the axis (i32).
 template <Value X>
 struct Sorted {
   X values;
   Tensor indices;
 };
-/// Equal elements keep their order; NaN counts as larger than any number.
+/// Sorts along an axis. Stable; NaN counts as larger than any number.
 template <Value X>
 Sorted<X> sort(const X& x, int axis = -1, Order order = Order::ascending);
-/// The k largest elements, in descending order.
+/// The k largest elements along an axis, in descending order.
 template <Value X>
 Sorted<X> topk(const X& x, Index k, int axis = -1);
 
-// Segments: x (N, ...) has rows of n segments, segments (N) i32 in [0, n) has each row's, in any
-// order: the edges of a graph, grouped by node.
+// Segments: segments (N), i32 in [0, n), assigns each row of x (N, ...) to one of n segments, in
+// any order. Example: the edges of a graph, grouped by node.
 
-/// (n, ...): the sum of each segment's rows, in order; 0 of none.
+/// (n, ...): the sum of the rows of each segment, in their order; 0 for an empty segment.
 template <Value X>
 X segment_sum(const X& x, const Tensor& segments, Index n);
-/// (n, ...): the largest of each segment's elements; -∞ of none. The gradient goes to the first one.
+/// (n, ...): the elementwise maximum of the rows of each segment; -∞ for an empty segment. Of
+/// several equal elements, the first gets the gradient.
 template <Value X>
 X segment_max(const X& x, const Tensor& segments, Index n);
-/// (N, ...): softmax over the rows of each segment; 0 in a segment of only -∞.
+/// (N, ...): softmax over the rows of each segment; 0 in a segment where all elements are -∞.
 template <Value X>
 X segment_softmax(const X& x, const Tensor& segments, Index n);
 
 // Products
 
-/// Einstein summation: einsum("bij,bjk->bik", {a, b}). Each letter names an axis; letters that the
-/// result does not have are summed. Without "->" the result has the letters that occur once, in
-/// alphabetical order. A letter twice in one operand is its diagonal. Several operands are contracted
-/// from left to right by batched_matmul.
+/// Einstein summation: einsum("bij,bjk->bik", {a, b}). Each letter names an axis. Letters that are
+/// not in the result are summed over. Without "->", the result has the letters that occur once, in
+/// alphabetical order. A letter that occurs twice in one operand selects its diagonal. Contracts
+/// operands from left to right, by batched_matmul. Throws if a letter has two different extents.
 template <Value X>
 X einsum(const std::string& equation, const std::vector<X>& operands);
-/// einsum("ij,jk->ik", a, b): a Var if any operand is one.
+/// The same with operands as arguments: einsum("ij,jk->ik", a, b). A Var if any operand is a Var.
 template <Value... X>
 auto einsum(const std::string& equation, const X&... operands) {
   using Result = std::conditional_t<(std::is_same_v<X, Var> || ...), Var, Tensor>;

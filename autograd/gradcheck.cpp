@@ -17,10 +17,10 @@ namespace {
 
 Tensor evaluate(const std::function<Var()>& f) {
   const NoGrad no_grad;
-  return f().value().clone();  // it may be a view of a variable, which is about to change
+  return f().value().clone();  // may be a view of a variable, which changes next
 }
 
-/// Σ w (a - b): differences are taken before the sum, which would cancel them.
+/// Σ w (a - b). Subtracts before summing: the difference of two sums would lose digits.
 double weighted_difference(const Tensor& w, const Tensor& a, const Tensor& b) {
   const double *weight = w.data<double>(), *x = a.data<double>(), *y = b.data<double>();
   double total = 0;
@@ -28,8 +28,8 @@ double weighted_difference(const Tensor& w, const Tensor& a, const Tensor& b) {
   return total;
 }
 
-/// What rounding alone makes of numeric_gradient: f is computed as if its result and its variables
-/// were off by some units in their last place, at random.
+/// Rounding-error estimate of numeric_gradient, assuming that the result of f and its variables are
+/// off by some units in the last place, independently.
 double rounding_error(const Tensor& w, const Tensor& y, std::span<const NamedVariable> variables,
                       const Gradients& gradients, double h) {
   constexpr double units = 16 * std::numeric_limits<double>::epsilon() / 2;
@@ -41,13 +41,13 @@ double rounding_error(const Tensor& w, const Tensor& y, std::span<const NamedVar
   return 1.5 * units * std::sqrt(squares) / h;
 }
 
-/// A central difference, and what of it may come from a kink or a jump: how far the values at h and
-/// 2h are from those of any polynomial of the third degree.
+/// A central difference, and an estimate of its error from kinks or jumps: the deviation of the
+/// values at h and 2h from every cubic polynomial.
 struct Difference {
   double value, roughness;
 };
 
-/// Every element's central difference; y is f() as it is.
+/// Central differences of all elements; y is f() at the unchanged point.
 std::vector<Difference> numeric_gradient(Tensor x, const std::function<Var()>& f, const Tensor& y,
                                          const Tensor& w, double h) {
   std::vector<Difference> gradient(x.size());
@@ -90,7 +90,7 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
   };
   double largest = 0;
   for (std::size_t i = 0; i < numeric.size(); ++i) {
-    // Else it would make the tolerance infinite, or NaN.
+    // An infinite or NaN gradient would make the tolerance infinite or NaN.
     if (!std::isfinite(gradient[i]) || !std::isfinite(numeric[i].value)) return differ(i, false);
     largest = std::max({largest, std::abs(gradient[i]), std::abs(numeric[i].value)});
   }

@@ -1,4 +1,4 @@
-// Checking gradients against central differences.
+// Checks gradients against central differences.
 #pragma once
 
 #include <functional>
@@ -13,43 +13,44 @@
 namespace attune {
 
 namespace detail {
-/// True while gradcheck runs in this thread: warnings about training are not meant for it.
+/// True while gradcheck runs in this thread; suppresses warnings about training.
 inline thread_local bool checking_gradients = false;
 }  // namespace detail
 
+/// Settings of gradcheck.
 struct GradcheckOptions {
-  double tolerance = 1e-6;
+  double tolerance = 1e-6;  // relative
   double step = 1e-3;       // h of the five-point stencil
-  bool allow_zero = false;  // whether a gradient may be zero everywhere
+  bool allow_zero = false;  // if false, a gradient that is zero everywhere is a failure
 };
 
-/// True when all gradients agree; otherwise the message says where they do not.
+/// Converts to true if all gradients agree. Otherwise `message` describes the first mismatch.
 struct [[nodiscard]] GradcheckResult {
   std::string message;
-  /// Whether the function may have a kink or a jump within 2h, judged by its values alone. The
-  /// difference may then be wrong: try another point or a smaller step.
+  /// True if function values suggest a kink or jump within 2h of the point. The difference may then
+  /// be inaccurate: try another point or a smaller step.
   bool rough = false;
   explicit operator bool() const { return message.empty(); }
 };
 std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
 
-/// Compares backward's gradient of Σ w ⊙ f() (w fixed and random, since symmetric cotangents hide
-/// errors) with the five-point central difference
+/// Compares the gradient of Σ w ⊙ f() that backward computes with the five-point central difference
 ///     (8 (f(x + h) - f(x - h)) - (f(x + 2h) - f(x - 2h))) / 12h
-/// for every element of every variable. Analytic a and numeric n agree when
-/// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable), plus what rounding
-/// makes of the difference: some 1e-15 / h, times |w ⊙ f| and |x ⊙ gradient| of all variables.
-/// Elements must be f64 and points at least 2h off kinks; the message of a mismatch names a probable
-/// kink. Variables are changed in place and put back.
+/// for every element of every variable. The weights w are fixed and random, as equal weights could
+/// hide errors. The analytic gradient a and the numeric gradient n agree if
+/// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable) + rounding error. The
+/// rounding error of the difference is about 1e-15 / h, times |w ⊙ f| and |x ⊙ gradient| of all
+/// variables. Throws unless elements are f64. Points must be at least 2h away from kinks; the
+/// message of a mismatch names a probable kink. Variables are changed in place and restored. kink.
+/// Variables are changed in place and put back.
 GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
                           const GradcheckOptions& options = {});
 
-/// gradcheck(f, {x, w, b}), where f takes a vector of inputs.
+/// gradcheck(f, {x, w, b}): f takes a vector of inputs, which become variables.
 GradcheckResult gradcheck(const std::function<Var(const std::vector<Var>&)>& f,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
-/// A function of one tensor: an object, or one named without choosing an overload, as in
-/// gradcheck(sigmoid, x).
+/// The same for a function of one tensor; it may be an overloaded one, as in gradcheck(sigmoid, x).
 template <class F>
 requires std::is_invocable_r_v<Var, F&, const Var&> GradcheckResult
 gradcheck(F f, const Tensor& x, const GradcheckOptions& options = {}) {

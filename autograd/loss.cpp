@@ -15,7 +15,7 @@ namespace attune {
 
 namespace {
 
-/// There must be a target, and a mask if any, for each place of x (..., n).
+/// Throws unless targets, and the mask if defined, have the shape of x without its last axis.
 void check_places(const char* operation, const char* name, const Var& x, const Tensor& targets,
                   const Tensor& mask) {
   if (x.shape().without(-1) != targets.shape() ||
@@ -25,8 +25,8 @@ void check_places(const char* operation, const char* name, const Var& x, const T
   }
 }
 
-/// In one dimension and the dtype of x; undefined where there is none. Fractions weigh, but a mask
-/// that is meant to be added (0 and -∞) would mean the opposite.
+/// The mask with one axis, in the dtype of x; undefined if the mask is. Fractions are weights.
+/// Throws for negative or infinite values: an additive mask (0 and -∞) would mean the opposite.
 Tensor flat_mask(const char* operation, const Tensor& mask, const Var& x) {
   if (!mask.defined()) return mask;
   for (const double weight : mask.to_vector<double>()) {
@@ -36,7 +36,7 @@ Tensor flat_mask(const char* operation, const Tensor& mask, const Var& x) {
   return mask.to(x.dtype()).reshape({-1});
 }
 
-/// What the sum over so many rows is multiplied with.
+/// Scale factor of the reduction.
 double scale_of(const char* operation, Reduction reduction, const Tensor& mask, Index rows) {
   if (reduction == Reduction::sum) return 1;
   const double count = mask.defined() ? sum(mask).item() : static_cast<double>(rows);
@@ -44,17 +44,17 @@ double scale_of(const char* operation, Reduction reduction, const Tensor& mask, 
   return 1 / count;
 }
 
-/// Bytes of the logits of one block, which stay in a shared cache, and the least rows of a block:
-/// each block reads and writes the whole gradient of W, which is too slow for few rows.
+/// Bytes of the logits of one block, which fit in a shared cache; and the fewest rows of a block:
+/// each block reads and writes the whole gradient of W, which is slow for few rows.
 constexpr Index block_bytes = Index{8} << 20, least_rows = 256;
 
-/// Gradients of a loss by x (N, R), W and b; undefined where none is wanted.
+/// Gradients with respect to x (N, R), W and b; undefined if not needed.
 struct AffineGradients {
   Tensor x, W, b;
 };
 
-/// The sum over all rows of x (N, R), block by block, and the gradients that `d` has tensors for:
-/// x's is overwritten, the others are added to.
+/// The loss summed over all rows of x (N, R), block by block. Computes the defined gradients in
+/// `d`: that of x is overwritten, those of W and b are added to.
 double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targets,
                        const Tensor& mask, double scale, const Smoothing& smoothing,
                        AffineGradients& d) {
@@ -97,7 +97,7 @@ Var reduced(const Var& losses, Reduction reduction) {
   return reduction == Reduction::sum ? sum(losses) : mean(losses);
 }
 
-/// Of distributions, q (..., V).
+/// Cross-entropy with target distributions q (..., V).
 Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
                        const CrossEntropyOptions& options) {
   if (q.shape() != logits.shape())
@@ -148,7 +148,7 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   check_affine(x, affine, targets, mask);
   const Tensor all = x.value().reshape({-1, x.dim(-1)}),
                words = flat_mask("affine_cross_entropy", mask, x);
-  Tensor places;  // of the rows that count; undefined where all do
+  Tensor places;  // indices of the rows with a nonzero mask; undefined: all rows
   if (words.defined() && attune::all(words).item() == 0) places = nonzero(words).reshape({-1});
   const auto used = [&](const Tensor& of) { return places.defined() ? gather(of, places) : of; };
   const Tensor weights = words.defined() ? used(words) : words;

@@ -1,5 +1,5 @@
-// The graph behind Var: reference-counted nodes, edges that carry the pullbacks, and the slots in
-// which gradients add up during backward.
+// The graph behind Var: reference-counted nodes, edges with the pullbacks, and the slots that
+// accumulate gradients during backward.
 #pragma once
 
 #include <algorithm>
@@ -14,26 +14,26 @@
 
 namespace attune {
 
-/// The gradient of one value, from all its uses. A pullback adds its share in whichever form is
-/// cheapest; the first share is taken as it is, and later ones are added in place where nobody else
-/// holds the elements.
+/// Accumulates the gradient dx of one value x from all its uses. A pullback adds its contribution
+/// in whichever form is cheapest. The first contribution is stored without a copy. Later ones are
+/// added in place if no other Tensor shares the elements.
 class GradientSlot {
  public:
   /// dx += gradient, a tensor of x's shape.
   void add(Tensor gradient);
 
-  /// dx[:, column : column + N] += aᵀ·b for a (..., K), b (..., N), leading axes folded: x is a
-  /// weight and a its input. The product is deferred: a weight that is used at every step of a
-  /// recurrence gets its gradient from one product over all steps, not from many thin ones.
+  /// dx[:, column : column + N] += aᵀ·b for a (..., K), b (..., N), leading axes folded: the
+  /// gradient of a weight x with input a. Deferred: a weight that is used at every step of a
+  /// recurrence gets its gradient from one product over all steps, instead of many thin ones.
   void add_product(Tensor a, Tensor b, Index column = 0);
 
-  /// The sum so far (zeros at first), for kernels that add to it themselves.
+  /// The sum so far (zeros at first), for kernels that add to it in place.
   Tensor& accumulator();
 
-  /// The sum so far, without deferred products; undefined at first.
+  /// The sum so far, without deferred products. Undefined before the first contribution.
   const Tensor& sum() const { return sum_; }
 
-  /// For the walk of backward: the first call and the last one, which returns the whole gradient.
+  /// Used by backward only: `begin` is called first, `finish` last. `finish` returns the gradient.
   void begin(const Shape& shape, DType dtype) { shape_ = shape, dtype_ = dtype; }
   Tensor finish();
 
@@ -41,7 +41,7 @@ class GradientSlot {
   struct Product {
     Tensor a, b;
     Index column;
-    detail::PullbackContext context;  // whose captures a and b are
+    detail::PullbackContext context;  // of the pullback that captured a and b
   };
   void multiply_out(const Tensor& a, const Tensor& b, Index column);
   void multiply_out(std::span<const Product> products);
@@ -56,10 +56,10 @@ namespace detail {
 
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit bool recording_enabled = true;
 
-/// Most inputs of one joint pullback.
+/// Maximum number of inputs of a joint pullback.
 inline constexpr std::size_t max_joint_inputs = 8;
 
-/// Objects of the graph come from the cache of freed blocks.
+/// Base of graph objects: allocates them from the cache of freed blocks.
 struct Pooled {
   static void* operator new(std::size_t bytes) {
     return cache_allocate(bytes, Fit::own_class).memory;
@@ -71,23 +71,23 @@ struct Pooled {
 
 struct Node;
 
-/// Frees the history behind a node without recursion, however long it is.
+/// Frees a node and the history behind it, without recursion, as histories can be long.
 void destroy(Node* node);
 using NodePointer = Counted<Node>;
 
-/// An input of an operation: which output of which node.
+/// Identifies an input of an operation: output number `output` of a node.
 struct Target {
   NodePointer node;
   std::uint32_t output = 0;
 };
 
-/// One pullback and the inputs it serves. A target without node needs no gradient.
+/// One pullback and its inputs. A target whose node is null needs no gradient.
 struct Edge : Pooled {
   Edge* next = nullptr;
   virtual ~Edge() = default;
   virtual std::span<Target> targets() = 0;
-  /// dy: one gradient for each output of the operation, undefined where none arrived.
-  /// dx: one slot for each target, null where none is needed.
+  /// Runs the pullback. dy: the gradient of each output of the operation, undefined if it got none.
+  /// dx: the slot of each target, null if it needs no gradient.
   virtual void run(std::span<const Tensor> dy, std::span<GradientSlot* const> dx) = 0;
 };
 
@@ -107,7 +107,7 @@ struct EdgeOf final : Edge {
   Pullback pullback;
 };
 
-/// One T for each output of an operation; a single one is stored inline.
+/// One T for each output of an operation; stored inline if there is only one output.
 template <class T>
 class PerOutput {
  public:
@@ -127,12 +127,12 @@ class PerOutput {
   std::vector<T> several_;
 };
 
-/// Gradients on their way to a node's outputs, during backward.
+/// The gradients of a node's outputs while backward accumulates them.
 struct NodeGradients : Pooled, PerOutput<GradientSlot> {
   using PerOutput::PerOutput;
 };
 
-/// An operation that was recorded, or a variable.
+/// A recorded operation, or a variable (is_leaf).
 struct Node : Pooled {
   Node(const char* operation, bool is_leaf, std::size_t outputs);
   ~Node() { release_edges(); }
@@ -140,15 +140,15 @@ struct Node : Pooled {
   void release_edges();
 
   std::atomic<std::uint32_t> references{1};
-  // When it was made, on the modification clock. Inputs come before what uses them: who uses a node
-  // of another thread was given it before, and therefore draws a larger number.
+  // The time of creation on the modification clock. Inputs have smaller ids than their users: a
+  // thread receives a node of another thread before it uses it, so it draws a larger number.
   std::uint64_t id;
   const char* operation;
   bool is_leaf;
   bool walked = false;  // backward has run; the pullbacks are freed
   Edge* edges = nullptr;
   NodeGradients* gradients = nullptr;
-  Node* next_waiting = nullptr;  // to be freed
+  Node* next_waiting = nullptr;  // in the list of nodes to be freed
   struct Output {
     Shape shape;
     DType dtype = DType::f32;

@@ -15,8 +15,8 @@ namespace attune {
 
 namespace {
 
-/// slope(dy, kept), element by element, but 0 where dy is 0: where `where` did not choose an element,
-/// its slope does not count, be it infinite or NaN.
+/// slope(dy, kept) element by element, but 0 where dy is 0, even if the slope is infinite or NaN:
+/// elements that `where` did not select have gradient 0.
 template <class Slope>
 Tensor sloped(const char* operation, const Tensor& dy, const Tensor& kept, Slope slope) {
   return zip(operation, dy, kept, [=]<class T>(T d, T v) {
@@ -30,7 +30,7 @@ Tensor over(const Tensor& dy, const Tensor& divisor) {
   return sloped("divide", dy, divisor, std::divides<>());
 }
 
-/// y = f(x), with the gradient slope(dy, kept) of each element.
+/// y = f(x), whose gradient is slope(dy, kept) for each element.
 template <class Slope>
 Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Tensor& kept,
                 Slope slope) {
@@ -39,13 +39,13 @@ Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Te
   });
 }
 
-/// dy where the mask is 1, or with `ones` false where it is 0; 0 elsewhere, also where dy is infinite.
+/// dy where the mask is 1 (with `ones` false: where it is 0), else 0, also if dy is infinite.
 Tensor selected(const char* operation, const Tensor& dy, const Tensor& mask, bool ones) {
   return zip(operation, dy, mask,
              [=]<class T>(T d, T m) { return detail::select((m != 0) == ones, d, T(0)); });
 }
 
-/// y is a where chosen() is 1, else b. A gradient goes to the one that was selected.
+/// y is a where chosen() is 1, else b. The selected operand gets the gradient.
 template <class Chosen>
 Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, Chosen chosen) {
   const auto share = [=](const Tensor& dy, const Shape& shape, bool of_a) {
@@ -56,7 +56,7 @@ Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b,
       .wrt(b, [=, shape = b.shape()](const Tensor& dy) { return share(dy, shape, false); });
 }
 
-/// dy of a reduction over `axes`, repeated over what was reduced.
+/// dy of a reduction over `axes`, broadcast along the reduced axes.
 Tensor spread(const Tensor& dy, const Shape& shape, const Axes& axes) {
   if (axes.empty()) return broadcast_to(dy.reshape(Shape()), shape);
   Shape kept = shape;
@@ -155,7 +155,7 @@ Var gelu(const Var& x) {
 Var power(const Var& a, const Var& b) {
   const Tensor y = power(a.value(), b.value());
   const auto by_a = [](auto x, auto p) { return p == 0 ? 0 : p * std::pow(x, p - 1); };
-  const auto by_b = [](auto v, auto x) {  // 0 at 0^b with b >= 0, as on the right of b = 0
+  const auto by_b = [](auto v, auto x) {  // 0 at x = 0 for b >= 0: the limit from b > 0
     return v == 0 || (x == 0 && v == 1) ? 0 : v * std::log(x);
   };
   return record("power", y)
@@ -198,12 +198,12 @@ Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose) {
   Recording sum = record(y.defined() ? OperationName("add_matmul") : OperationName("matmul"),
                          add_matmul(y.value(), a.value(), b.value(), transpose));
   sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
-  // C = A·B:  dA = dC·Bᵀ, and the transpose of it where A came in transposed.
+  // C = A·B:  dA = dC·Bᵀ, transposed if A is.
   sum.wrt(a, [b = b.value(), transpose](const Tensor& dc) {
     return transpose.a ? matmul(b, dc, {.a = transpose.b, .b = true})
                        : matmul(dc, b, {.b = !transpose.b});
   });
-  // dB = Aᵀ·dC, put off until all uses of B are known.
+  // dB = Aᵀ·dC, deferred until all uses of B are known.
   sum.wrt(b, [a = a.value(), transpose](const Tensor& dc, GradientSlot& db) {
     if (transpose.a) {
       db.add(transpose.b ? matmul(dc, a, {.a = true, .b = true}) : matmul(a, dc));
@@ -225,13 +225,13 @@ AffineLogits::operator Var() const {
 
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
-      .wrt(a,  // dA = dC·Bᵀ, and the transpose of it where A came in transposed
+      .wrt(a,  // dA = dC·Bᵀ, transposed if A is
            [b = b.value(), transpose, shape = a.shape()](const Tensor& dc) {
              return sum_to(transpose.a ? batched_matmul(b, dc, {.a = transpose.b, .b = true})
                                        : batched_matmul(dc, b, {.b = !transpose.b}),
                            shape);
            })
-      .wrt(b,  // dB = Aᵀ·dC, likewise
+      .wrt(b,  // dB = Aᵀ·dC, transposed if B is
            [a = a.value(), transpose, shape = b.shape()](const Tensor& dc) {
              return sum_to(transpose.b ? batched_matmul(dc, a, {.a = true, .b = transpose.a})
                                        : batched_matmul(a, dc, {.a = !transpose.a}),
@@ -283,7 +283,7 @@ Var log_sum_exp(const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes("log_sum_exp", x, axes, keep, [](const Var& of, int axis) -> Var {
     return record("log_sum_exp", log_sum_exp(of.value(), axis, KeepAxes::yes))
         .wrt(of, [x = of.value(), axis](const Tensor& dy) {
-          return times(dy, softmax(x, axis));  // not exp(x - y), as y is rounded
+          return times(dy, softmax(x, axis));  // more accurate than exp(x - y), as y is rounded
         });
   });
 }
@@ -304,7 +304,7 @@ Var log_softmax(const Var& x, int axis) {
 
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
   LayerNormForward forward = layer_norm_forward(x.value(), gain.value(), bias.value(), epsilon);
-  const Tensor y = std::exchange(forward.y, {});  // backward does not need it
+  const Tensor y = std::exchange(forward.y, {});  // not needed by backward
   return record("layer_norm", y)
       .joint({x, gain, bias},
              [forward, x = x.value(), gain = gain.value()](auto dy, const auto& slots) {

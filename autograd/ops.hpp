@@ -1,4 +1,4 @@
-// Differentiable operations. Binary ones broadcast like NumPy; all take f32 or f64.
+// Differentiable operations. Binary ones broadcast as in NumPy. All take f32 or f64.
 #pragma once
 
 #include <vector>
@@ -31,21 +31,21 @@ Var operator-(const Var& x);
 #define ATTUNE_FUNCTION(name, kept, value, gradient) Var name(const Var& x);
 #include <attune/tensor/functions.inc>
 
-// What these compute: tensor/elementwise.hpp.
+// See tensor/elementwise.hpp for the definitions.
 Var gelu(const Var& x);
 Var power(const Var& a, const Var& b);
 Var power(const Var& a, double b);
-/// Where a and b are equal, the gradient goes to a.
+/// If a and b are equal, a gets the gradient.
 Var maximum(const Var& a, const Var& b);
 Var minimum(const Var& a, const Var& b);
-/// An element that is not selected has gradient 0. So has what it was computed from element by
-/// element, as 0 times an infinite slope counts as 0 there:
+/// An element that is not selected has gradient 0. So have the elements that it was computed from
+/// by elementwise operations, even if their derivative is infinite:
 ///     where(mask, a * log(a), 0.0)      // entropy with 0 log 0 = 0
-/// Other operations mix elements: where their input may be NaN, select that first, as in
-/// matmul(where(mask, x, 0.0), w).
+/// Other operations mix elements. If their input may be NaN, mask the input first:
+///     matmul(where(mask, x, 0.0), w)
 Var where(const Mask& mask, const Var& a, const Var& b);
 
-// Comparisons of values: 1 where they hold, else 0; see tensor/elementwise.hpp.
+// Comparisons of values: 1 where true, else 0; see tensor/elementwise.hpp.
 #define ATTUNE_COMPARISON(op)                                                              \
   inline Tensor operator op(const Var& a, const Var& b) { return a.value() op b.value(); } \
   inline Tensor operator op(const Var& a, double b) { return a.value() op b; }
@@ -57,20 +57,21 @@ ATTUNE_COMPARISON(>)
 ATTUNE_COMPARISON(>=)
 #undef ATTUNE_COMPARISON
 
-/// (..., K) x (K, N) -> (..., N): leading axes of a are folded. See `Transpose` in matmul.hpp.
+/// Matrix product (..., K) x (K, N) -> (..., N). Leading axes of a are folded into rows. With
+/// transpose.a, a is (K, M); with transpose.b, b is (N, K).
 Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 
-/// y + a·b, where y is (..., N), (N) or undefined: a bias, or another share of a sum.
+/// y + a·b in one pass; y is (..., N), or (N), for example a bias, or undefined.
 Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose = {});
 
-/// The affine map x W + b, or x Wᵀ + b: W (R, V), or transposed (V, R), and b (V) or undefined.
+/// An affine map, x W + b, W (R, V), or if transposed x Wᵀ + b, W (V, R); b (V) or undefined.
 struct Affine {
   Var W, b;
   bool transposed = false;
 };
 
-/// The logits x W + b, not computed yet. A loss may give x and the map to affine_cross_entropy,
-/// which never stores all logits; the conversion to Var computes them all. Without W they are x.
+/// The logits x W + b, not computed yet. A loss can pass x and the map to affine_cross_entropy,
+/// which never stores all logits. Conversion to Var computes them. If W is undefined, they are x.
 struct AffineLogits {
   Var x;
   Affine affine = {};
@@ -78,35 +79,35 @@ struct AffineLogits {
   operator Var() const;
 };
 
-/// (..., M, K) x (..., K, N) -> (..., M, N): one product for each index of the leading axes, which
-/// broadcast.
+/// Batched matrix product (..., M, K) x (..., K, N) -> (..., M, N): one product for each index of
+/// the leading axes, which broadcast. Transposes as in `matmul`.
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose = {});
 
-/// Over one axis, several, or all of them.
+// Reductions over one axis, several axes, or all axes if none is given.
 Var sum(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Var mean(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Var prod(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// The largest or smallest element; the gradient goes to the first one of equals.
+/// The largest or smallest element. Of several equal elements, the first gets the gradient.
 Var max(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Var min(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// √(Σ x²); where that is 0, so is the gradient.
+/// √(Σ x²). Its gradient is 0 where the norm is 0.
 Var norm(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 /// log Σ eˣ, without overflow.
 Var log_sum_exp(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
-/// Along an axis, over the positions whose mask is 1; see reference.hpp and normalize.hpp.
+/// Softmax along an axis, over the positions whose mask is 1; see reference.hpp and normalize.hpp.
 Var softmax(const Var& x, int axis = -1, const Mask& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 
-/// reference::layer_norm in one pass: x (..., N), gain (N), bias (N) -> (..., N). A row is
-/// normalised on its own, independent of the other rows; a row of equal elements gives the bias.
+/// Layer normalisation, reference::layer_norm in one pass: x (..., N), gain (N), bias (N) -> (...,
+/// N). Each row of N elements is normalised independently. A row of equal elements gives the bias.
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
 
-/// reference::sparsemax, which unlike softmax gives exact zeros. With a mask as softmax's.
+/// Sparsemax, reference::sparsemax: like softmax, but with exact zeros. The mask is as in softmax.
 Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {});
 
-// Arrangement and indices, as those of Tensor in tensor/arrange.hpp and tensor/index.hpp. A slice of
-// axis 0 is a view.
+// Arrangement and indexing; see tensor/arrange.hpp and tensor/index.hpp. Slices of axis
+// 0 are views.
 Var reshape(const Var& x, const Shape& shape);
 Var reshape(const Var& x, std::initializer_list<Index> extents);
 Var slice(const Var& x, int axis, Index begin, Index end);

@@ -7,9 +7,8 @@
 namespace attune {
 namespace {
 
-/// Nodes whose last reference has gone, waiting to be freed: freeing one may release others, which
-/// join the list instead of being freed on the stack of the first. They are freed by the thread
-/// that released them, so the list is its own.
+/// Nodes of this thread whose last reference is gone, to be freed. Freeing a node may release
+/// others: these are appended to this list, instead of being freed by recursion.
 [[gnu::tls_model("initial-exec")]] thread_local constinit detail::Node* waiting = nullptr;
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool freeing = false;
 
@@ -47,7 +46,7 @@ void destroy(Node* node) {
 void Recording::add(detail::Edge* edge) {
   std::unique_ptr<detail::Edge> owned(edge);
   if (!node_) node_ = make_node(operation_, false, {values_.begin(), values_.size()});
-  // Pullbacks run in the order they were declared.
+  // Pullbacks run in the order of their declaration.
   (last_ ? last_->next : node_->edges) = owned.release();
   last_ = edge;
 }

@@ -1,4 +1,4 @@
-// Declaring a differentiable operation: its value, and a pullback for each input.
+// Declares a differentiable operation: its value, and a pullback for each input.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace attune {
 
-/// The name of an operation: a literal, as the graph keeps the pointer. No other string compiles.
+/// The name of an operation. Only a string literal compiles, as the graph stores the pointer.
 class OperationName {
  public:
   consteval OperationName(const char* name) : name_(name) {}  // NOLINT: a literal is a name
@@ -23,7 +23,7 @@ class OperationName {
   const char* name_;
 };
 
-/// An operation being declared; converts to the Var that is its result.
+/// An operation being declared. It converts to the resulting Var.
 ///
 ///     Var softplus(const Var& x) {
 ///       return record("softplus", softplus(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
@@ -31,9 +31,9 @@ class OperationName {
 ///       });
 ///     }
 ///
-/// What a pullback captures is what stays alive for backward, so capture tensors, and only those
-/// that are needed; never the result Var, which would keep itself alive. A pullback whose input
-/// needs no gradient is dropped at once.
+/// A pullback's captures stay alive until backward. So capture tensors, and only those that the
+/// pullback needs. Never capture the result Var: it would keep itself alive. If an input needs no
+/// gradient, its pullback is dropped at once.
 class Recording {
  public:
   Recording(OperationName operation, Tensor value) : operation_(operation), values_(1) {
@@ -44,8 +44,8 @@ class Recording {
     std::ranges::copy(values, values_.begin());
   }
 
-  /// A pullback dy -> dx, from the gradient of the (only) result to that of the input x; or one
-  /// (dy, slot) which adds its share to the input's gradient in a form of its own.
+  /// Adds the pullback of input x: a function dy -> dx from the gradient of the (only) result to
+  /// the gradient of x, or a function (dy, slot) that adds its contribution to x's GradientSlot.
   template <class Pullback>
   Recording& wrt(const Var& x, Pullback pullback) {
     return joint({x}, [f = std::move(pullback)](auto dy, const auto& dx) mutable {
@@ -57,10 +57,10 @@ class Recording {
     });
   }
 
-  /// One pullback (dy, dx) for several inputs, for operations with several results or with shared
-  /// work: dy[i] is the gradient of the i-th result, undefined where none arrived; dx is an array
-  /// with the slot of each input, null where no gradient is needed (of a constant, or of a variable
-  /// that backward was not asked for):
+  /// Adds one pullback (dy, dx) for several inputs: for operations with several results, or whose
+  /// gradients share work. dy[i] is the gradient of the i-th result, undefined if it got none. dx
+  /// is an array with the slot of each input, null if the input needs no gradient (it is a
+  /// constant, or a variable that backward was not asked for):
   ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
   Recording& joint(const std::reference_wrapper<const Var> (&inputs)[N], Pullback&& pullback) {
@@ -80,7 +80,7 @@ class Recording {
     return *this;
   }
 
-  /// The only result, as in `return record(...).wrt(...)`, which ends the declaration.
+  /// The only result. In `return record(...).wrt(...)` this conversion ends the declaration.
   operator Var() {  // NOLINT
     check(0);
     return Var(std::move(values_[0]), std::move(node_), 0);
@@ -100,11 +100,11 @@ class Recording {
   const char* operation_;
   detail::PerOutput<Tensor> values_;
   detail::NodePointer node_;
-  detail::Edge* last_ = nullptr;  // of the node's
-  std::vector<Var> inputs_;       // known only while anomalies are looked for
+  detail::Edge* last_ = nullptr;  // last edge of the node
+  std::vector<Var> inputs_;       // set only while anomalies are detected
 };
 
-/// Whether an operation on these inputs will be recorded for backward.
+/// True if an operation on these inputs is recorded for backward.
 template <class... Vars>
 bool recorded(const Vars&... inputs) {
   return detail::recording_enabled && (inputs.requires_gradient() || ...);

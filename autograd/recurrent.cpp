@@ -6,16 +6,15 @@
 namespace attune {
 namespace {
 
-/// A single step (B, n) as a sequence of one step (1, B, n), which the kernels expect; anything
-/// else as it is. as_step is the inverse.
+/// A single step (B, n) as a sequence of one step (1, B, n), the shape that the kernels expect.
+/// Other tensors are returned unchanged. as_step is the inverse.
 Tensor as_sequence(const Tensor& x) {
   return x.defined() && x.rank() == 2 ? x.reshape(x.shape().inserted(0, 1)) : x;
 }
 Tensor as_step(const Tensor& x) { return x.reshape(x.shape().without(0)); }
 
-/// Adds Σ_t h_{t-1}ᵀ d_t to a weight's gradient, where h (T, B, H) are the states and h0 the
-/// initial one (undefined is zero). The states before each step are rows of h, shifted by one:
-/// nothing is copied.
+/// Adds Σ_t h_{t-1}ᵀ d_t to a weight's gradient, for the states h (T, B, H) and the initial state
+/// h0 (undefined: zero). The states before each step are views of rows of h, shifted by one step.
 void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Direction direction,
                         GradientSlot& dw) {
   const Index steps = h.dim(0);
@@ -27,7 +26,7 @@ void add_state_products(const Tensor& h, const Tensor& h0, const Tensor& d, Dire
   if (h0.defined()) {
     dw.add_product(h0, d[last_step(steps, forward ? Direction::backward : Direction::forward)]);
   } else if (steps == 1) {
-    dw.accumulator();  // a zero state has no share in it, but the loss does depend on the weight
+    dw.accumulator();  // a zero state adds nothing, but the loss does depend on the weight
   }
 }
 

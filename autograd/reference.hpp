@@ -1,5 +1,5 @@
-// What the fused operations mean: their equations, and the same functions one small operation at a
-// time. Tests compare the fused ones with these, values and gradients; read these first.
+// Definitions of the fused operations: their equations, and the same functions composed of small
+// operations. Tests compare values and gradients of the fused operations with these.
 #pragma once
 
 #include <cmath>
@@ -11,21 +11,21 @@
 
 namespace attune::reference {
 
-/// k-th block of n columns.
+/// The k-th block of n columns.
 inline Var block(const Var& x, Index k, Index n) { return slice(x, -1, k * n, (k + 1) * n); }
 
 inline Var or_zeros(const Var& x, const Shape& shape, DType dtype) {
   return x.defined() ? x : zeros(shape, dtype);
 }
 
-/// new where the mask of step t is 1, old where it is 0.
+/// `updated` where the mask of step t is 1, `old` where it is 0.
 inline Var masked(const Mask& mask, Index t, const Var& updated, const Var& old) {
   if (!mask.defined()) return updated;
   const Tensor m = mask[t].reshape({-1, 1});
   return m * updated + (1.0 - m) * old;
 }
 
-/// v times the k-th of W_h's blocks.
+/// The product of v and the k-th block of W_h (of one gate).
 inline Var product(const Var& v, const Var& w_h, Index k) {
   return matmul(v, block(w_h, k, w_h.dim(0)));
 }
@@ -33,8 +33,8 @@ inline Var product(const Var& v, const Var& w_h, Index k) {
 /// LSTM (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000):
 ///     i f g o = [σ σ tanh σ](xw_t + h_{t-1} W_h)
 ///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
-/// GRU (Cho et al., 2014), where z keeps the old state, as in cuDNN; Bahdanau et al. (2014) have z
-/// and 1 - z exchanged, which is the same function with z's parameters negated:
+/// GRU (Cho et al., 2014), where z keeps the old state, as in cuDNN. Bahdanau et al. (2014)
+/// exchange z and 1 - z, which gives the same function with the parameters of z negated:
 ///     r z = σ(xw_t + h_{t-1} W_h),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1},
 ///     gru:               n = tanh(xw_t + r ⊙ (h_{t-1} W_n + b_hn))
 ///     gru_reset_before:  n = tanh(xw_t + (r ⊙ h_{t-1}) W_n)
@@ -117,8 +117,8 @@ inline Var dot_scores(const Var& q, const Var& k, Index heads = 1) {
   return stack(scores);
 }
 
-/// c_b = Σ_s α_sb h_sb  (Bahdanau et al., 2014, equation 5); with weights (K, S, B), head k sums its
-/// own D / K of the elements.
+/// c_b = Σ_s α_sb h_sb  (Bahdanau et al., 2014, equation 5); with weights (K, S, B), each of K
+/// heads sums its own D / K elements.
 inline Var weighted_sum(const Var& weights, const Var& memory) {
   if (weights.rank() == 2)
     return sum(reshape(weights, weights.shape().inserted(2, 1)) * memory, {0});
@@ -139,17 +139,17 @@ inline Var log_softmax(const Var& x, int axis) {
   return x - log(sum(exp(x), {axis}, KeepAxes::yes));
 }
 
-/// y = gain ⊙ (x - μ) / √(σ² + ε) + bias, with the mean μ and the variance σ² (divided by N) of each
-/// row  (Ba, Kiros and Hinton, 2016, without the recurrence of its equation 4)
+/// y = gain ⊙ (x - μ) / √(σ² + ε) + bias, with the mean μ and the variance σ² (divided by N) of
+/// each row  (Ba, Kiros and Hinton, 2016, without the recurrence of its equation 4)
 inline Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5) {
   const Var centred = x - mean(x, {-1}, KeepAxes::yes);
   const Var variance = mean(square(centred), {-1}, KeepAxes::yes);
   return gain * (centred / sqrt(variance + epsilon)) + bias;
 }
 
-/// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016):
-/// y_i = max(x_i - τ, 0), where τ makes the sum 1.
-/// x_i is in the support where Σ_j max(x_j - x_i, 0) < 1; there y = x - τ, and Σ y = 1 gives τ.
+/// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016): y_i =
+/// max(x_i - τ, 0), where τ makes the sum 1. x_i is in the support if Σ_j max(x_j - x_i, 0) < 1;
+/// there y = x - τ, and Σ y = 1 gives τ.
 inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
   axis = x.shape().axis(axis);
   const Tensor used = broadcast_to(mask.defined() ? Tensor(mask) : scalar(1, x.dtype()), x.shape());
@@ -163,11 +163,12 @@ inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
   return support * (x - threshold);
 }
 
-/// -Σ_v q_v log softmax(logits)_v, where q is 1 at the target, or with label smoothing (Szegedy et
-/// al., 2016, section 7) 1 - ε there and ε/V more at every v:
+/// -Σ_v q_v log softmax(logits)_v. Without label smoothing q is 1 at the target and 0
+/// elsewhere. With label smoothing ε (Szegedy et al., 2016, section 7), q is 1 - ε at the
+/// target, plus ε/V at every v:
 ///     loss = (1 - ε) (-log p_target) + ε mean_v(-log p_v)
 ///          = log Σ_v e^{x_v} - (1 - ε) x_target - ε/V Σ_v x_v
-/// where v counts no column of options.unsmoothed.
+/// V and the sums of the ε terms leave out the columns of options.unsmoothed.
 inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                          const CrossEntropyOptions& options = {}) {
   const Tensor onehot = one_hot(targets, logits.dim(-1), logits.dtype());

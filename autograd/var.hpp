@@ -6,9 +6,9 @@
 
 namespace attune {
 
-/// A value in an expression whose gradient may be asked for. Copies share the value and its
-/// history. A Tensor converts to a constant Var. The history of a Var is alive as long as the Var
-/// is, or anything computed from it, and until backward has walked it.
+/// A value in a differentiable expression: a Tensor and the history of how it was computed. Copies
+/// share both. A Tensor converts to a constant Var. A history is kept alive by its Var and all Vars
+/// computed from it, until backward walks it.
 class Var {
  public:
   Var() = default;
@@ -29,13 +29,13 @@ class Var {
   DType dtype() const { return value_.dtype(); }
   double item() const { return value_.item(); }
 
-  /// Whether backward can reach a variable from here.
+  /// True if the value depends on a variable, so that backward can compute gradients.
   bool requires_gradient() const { return static_cast<bool>(node_); }
 
-  /// Row t of the outermost axis; see `slice` in ops.hpp.
+  /// Index t of axis 0, whose shape lacks that axis; see `slice` in ops.hpp.
   Var operator[](Index t) const;
 
-  /// For declaring operations: the value as an output of a node.
+  /// For the implementation of operations: the value as output number `output` of a node.
   Var(Tensor value, detail::NodePointer node, std::uint32_t output)
       : value_(std::move(value)), node_(std::move(node)), output_(output) {}
   const detail::NodePointer& node() const { return node_; }
@@ -47,16 +47,16 @@ class Var {
   std::uint32_t output_ = 0;
 };
 
-/// The value's elements, as a Tensor shows them.
+/// Prints the value as a Tensor.
 inline std::ostream& operator<<(std::ostream& out, const Var& x) { return out << x.value(); }
 
-/// A value to differentiate with respect to: a leaf, such as a parameter. Throws unless floating.
+/// A variable: a leaf that gets a gradient, such as a parameter. Throws unless it is f32 or f64.
 Var variable(Tensor value);
 
-/// The value without its history: a constant.
+/// The value as a constant, without history.
 inline Var detach(const Var& x) { return x.value(); }
 
-/// While one lives, nothing is recorded in this thread.
+/// Disables recording in this thread until the end of the scope.
 struct NoGrad : detail::Restored<bool> {
   [[nodiscard]] NoGrad() : Restored(detail::recording_enabled, false) {}
 };

@@ -13,12 +13,12 @@
 namespace attune {
 namespace {
 
-/// Bytes of x from `axis` on: one step of the axes before it.
+/// Bytes of x from `axis` on: of one index of the axes before it.
 Index run_bytes(const Tensor& x, int axis) {
   return x.shape().product(axis, x.rank()) * static_cast<Index>(size_of(x.dtype()));
 }
 
-/// Copies `count` places of an axis to another tensor, whose other extents agree.
+/// Copies `count` indices of an axis to another tensor, whose other extents are equal.
 void copy_places(int axis, const Tensor& x, Index begin, Tensor& y, Index y_begin, Index count) {
   const Index step = run_bytes(x, axis + 1), bytes = count * step;
   const Index x_stride = run_bytes(x, axis), y_stride = run_bytes(y, axis);
@@ -38,7 +38,7 @@ void check_range(const char* operation, const Shape& shape, int axis, Index begi
     fail(operation, "{} to {} of axis {} of {} do not exist", begin, end, axis, shape);
 }
 
-/// Sum and product, where what a caller gave enters; throw where no Index can hold it.
+/// Sum and product of the caller's values. Throw if the result does not fit in an Index.
 Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
   Index total = 0;
   for (const Index term : terms) {
@@ -53,7 +53,7 @@ Index checked_product(const char* operation, Index a, Index b) {
   fail(operation, "{} x {} is too large a product", a, b);
 }
 
-/// `count` units of `bytes` bytes, `stride` bytes apart, one after another.
+/// Copies `count` units of `bytes` bytes, which are `stride` bytes apart, to consecutive memory.
 void copy_units(const std::byte* from, Index stride, std::byte* to, Index count, Index bytes) {
   const auto copy_all = [&](auto size) {
     for (Index i = 0; i < count; ++i) std::memcpy(to + i * bytes, from + i * stride, size);
@@ -157,12 +157,12 @@ Tensor cumsum(const Tensor& x, int axis, Direction direction) {
 }
 
 Tensor permute(const Tensor& x, const std::vector<int>& axes) {
-  std::vector<int> order, all(x.rank());  // order: which axis of x each of y is, from 0
+  std::vector<int> order, all(x.rank());  // order[i]: the axis of x, from 0, that is axis i of y
   for (int axis : axes) order.push_back(x.shape().axis(axis, "permute"));
   std::iota(all.begin(), all.end(), 0);
   if (!std::ranges::is_permutation(order, all))
     fail("permute", "axes ({}) do not name each of {} once", fmt::join(axes, ", "), x.shape());
-  // The last axes that stay where they are form one unit.
+  // The trailing axes that are not permuted are copied as one unit.
   int moved = x.rank();
   while (moved > 0 && order[moved - 1] == moved - 1) --moved;
   if (moved == 0) return x;
@@ -267,7 +267,7 @@ Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& o) {
   Tensor dx = zeros({steps, batch, d}, dy.dtype());
   const auto compute = [&](Index row, const auto* from, auto* to) {
     const Index at = row / batch + o.before, b = row % batch;
-    // Windows w with w · stride <= at < w · stride + width.
+    // All windows w with w · stride <= at < w · stride + width.
     const Index last = std::min(windows - 1, at / o.stride);
     const Index first = at < o.width ? 0 : (at - o.width) / o.stride + 1;
     for (Index w = first; w <= last; ++w) {

@@ -1,4 +1,4 @@
-// Kernels that work along one axis share this. Not installed.
+// Helpers of kernels that work along one axis. Not installed.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,20 @@
 
 namespace attune::detail {
 
-/// Columns that a kernel handles side by side.
+/// Most columns that a kernel processes together.
 inline constexpr Index widest_column_block = 64;
 
-/// A tensor of f32 or f64 seen along one axis: (outer, n, inner). Its columns are along the axis; a
-/// block is up to `widest_column_block` neighbouring ones of one outer slab.
+/// A tensor of f32 or f64 seen along one axis, as (outer, n, inner). A column is the n elements
+/// along the axis. A block is up to `widest_column_block` neighbouring columns of one outer index.
 struct AxisView {
   Index outer, n, inner;
   AxisView(const char* operation, const Tensor& x, int axis);
 
-  /// How many blocks there are, none where the axis is empty, and how many form a tile of work.
+  /// Number of blocks (0 if the axis is empty), and blocks per tile of parallel_for.
   Index blocks() const { return n == 0 ? 0 : outer * blocks_of_slab(); }
   Index tile() const { return rows_of_tile(n * std::min(widest_column_block, inner)); }
 
-  /// The offset of a block's first element, and its columns. Elements of a column are `inner` apart.
+  /// The offset of a block's first element, and its number of columns. Rows are `inner` apart.
   struct Block {
     Index first, width;
   };
@@ -31,10 +31,10 @@ struct AxisView {
             std::min(widest_column_block, inner - column)};
   }
 
-  /// Where the column that begins at offset `first` is once the axis has extent 1.
+  /// Offset in the result with extent 1 along the axis, for the column that begins at `first` in x.
   Index reduced(Index first) const { return first / (n * inner) * inner + first % (n * inner); }
 
-  /// body(at, j) for the elements of a block, row after row; j is the column.
+  /// Calls body(offset, j) for the elements of a block, row by row; j is the column in the block.
   template <class Body>
   void for_elements(const Block& block, const Body& body) const {
     for (Index i = 0; i < n; ++i) {
@@ -46,7 +46,7 @@ struct AxisView {
   Index blocks_of_slab() const { return (inner + widest_column_block - 1) / widest_column_block; }
 };
 
-/// Σ_i f(i) in independent sums, so that the loop vectorises. Zeros at the end change nothing.
+/// Σ_i f(i) as 8 independent sums, to vectorise. Trailing zeros do not change the result.
 template <class F>
 double sum_in_lanes(Index n, F f) {
   constexpr Index lanes = 8;
@@ -59,8 +59,8 @@ double sum_in_lanes(Index n, F f) {
   return std::accumulate(sums, sums + lanes, 0.0);
 }
 
-/// The mask in x's dtype, and of x's shape or that of its last axes; undefined where the mask is.
-/// Throws when it does not fit x.
+/// The mask in x's dtype, in x's shape or the shape of x's last axes; undefined if the mask is
+/// undefined. Throws if the mask does not broadcast to x.
 Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask);
 
 }  // namespace attune::detail

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t cache_line = 64;
-/// The class of twice the size has an index that is higher by this.
+/// Index distance between two size classes a factor of two apart.
 constexpr std::size_t octave = 4;
 constexpr int address_bits = std::numeric_limits<std::size_t>::digits;
 
@@ -30,7 +30,7 @@ struct SizeClass {
   std::size_t index, bytes;
 };
 
-/// Four classes to a power of two, in whole cache lines.
+/// The size class of a request: four classes per power of two, in whole cache lines.
 constexpr SizeClass size_class(std::size_t bytes) {
   const std::size_t last = bytes == 0 ? 0 : (bytes - 1) / cache_line;  // number of its last line
   const std::size_t exponent = last == 0 ? 0 : std::bit_width(last) - 1;
@@ -51,7 +51,7 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-/// Free blocks by size class, up to that of `largest` bytes.
+/// Free lists of blocks by size class, for blocks of up to `largest` bytes.
 template <std::size_t largest>
 class FreeLists {
  public:
@@ -60,7 +60,7 @@ class FreeLists {
   void put(void* memory, std::size_t index) {
     first_[index] = new (memory) FreeBlock{first_[index]};
   }
-  /// The first block of a class, or null.
+  /// Removes and returns the first block of a class, or null.
   void* take(std::size_t index) {
     FreeBlock* block = first_[index];
     if (block) first_[index] = block->next;
@@ -71,10 +71,10 @@ class FreeLists {
   std::array<FreeBlock*, classes> first_{};
 };
 
-/// Small blocks that one thread has freed, for its next requests: they need no lock, which costs
-/// more than a tiny operation does. A block belongs to the thread that freed it last, wherever it
-/// was allocated. Only that thread touches the lists; the counters are atomic so that others may
-/// read them. When the thread ends, everything goes to the shared cache.
+/// Small blocks that this thread has freed, for its next requests. They need no lock, which would
+/// cost more than a tiny operation. A block belongs to the thread that freed it last, wherever it
+/// was allocated. Only that thread accesses the lists. The counters are atomic so that other
+/// threads may read them. When the thread ends, its blocks move to the shared cache.
 struct ThreadCache {
   static constexpr std::size_t largest_block = 16 << 10, most_bytes = 1 << 20;
 
@@ -83,10 +83,10 @@ struct ThreadCache {
 
   FreeLists<largest_block> free;
   std::size_t bytes = 0;                  // of all blocks in `free`
-  std::atomic<std::ptrdiff_t> in_use{0};  // what this thread took from them, minus what it put back
-  std::ptrdiff_t high = 0;                // the most of that since the peak was brought up to date
+  std::atomic<std::ptrdiff_t> in_use{0};  // bytes taken from the lists minus bytes put back
+  std::ptrdiff_t high = 0;                // maximum of in_use since the last update of the peak
 
-  /// Keeps a block if there is room.
+  /// Puts a block into its list unless the cache is full.
   bool put(const detail::Block& block) {
     const std::size_t size = bytes_of_class[block.size_class];
     if (size > largest_block || bytes + size > most_bytes) return false;
@@ -95,7 +95,7 @@ struct ThreadCache {
     free.put(block.memory, block.size_class);
     return true;
   }
-  /// A block of a class that `used` bytes are asked of, or null.
+  /// Removes and returns a block of a class, or null. `used`: bytes of the request.
   void* take(std::size_t index, std::size_t used) {
     void* block = index < free.classes ? free.take(index) : nullptr;
     if (!block) return nullptr;
@@ -110,24 +110,23 @@ struct ThreadCache {
   }
 };
 
-/// Null before the thread's first request, where it keeps none, and when it ends: tensors with
-/// static storage are freed later. A pointer, as an object with a destructor, or in the default
-/// model of a shared library, takes a call to be found.
+/// The thread's cache. Null before the thread's first request, if its cache is disabled, and after
+/// it ends: tensors with static storage are freed later. A pointer in the initial-exec model is
+/// found without a function call; an object with a destructor, or the default model, needs one.
 [[gnu::tls_model("initial-exec")]] thread_local constinit ThreadCache* thread_cache = nullptr;
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool keeps_none = false;
 
-/// What all threads share. Never destroyed: tensors with static storage may be freed after it would
-/// have been.
+/// State shared by all threads. Never destroyed, as tensors with static storage may be freed late.
 struct Cache {
   FreeLists<std::size_t{1} << (address_bits - 1)> free;
-  std::size_t held = 0;       // bytes of all blocks that the system gave
-  std::ptrdiff_t in_use = 0;  // of blocks that came from here, or from threads that have ended
+  std::size_t held = 0;       // bytes of all blocks that were allocated from the system
+  std::ptrdiff_t in_use = 0;  // bytes of blocks taken from here, or by threads that have ended
   std::size_t peak = 0, allocations = 0;
   std::vector<ThreadCache*> threads;
   std::mutex mutex;
 
-  /// A lock on the mutex, or none if this is the only thread of the process. That stays true while
-  /// the lock exists, as no code that runs under it starts a thread.
+  /// A lock on the mutex, or none if this is the only thread of the process. That remains true
+  /// while the lock exists, as no code under it starts a thread.
   std::unique_lock<std::mutex> lock() {
     return detail::single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
   }
@@ -138,8 +137,8 @@ struct Cache {
     return static_cast<std::size_t>(total);
   }
 
-  /// Called before and after `in_use` changes, so that a thread that is alone finds its exact peak;
-  /// what others used at the same time is read as it is now.
+  /// Called before and after `in_use` changes, so that the peak is exact with a single thread. The
+  /// usage of other threads is read at this moment.
   void update_peak() {
     std::size_t most = total_in_use();
     if (ThreadCache* own = thread_cache) {
@@ -150,7 +149,7 @@ struct Cache {
     peak = std::max(peak, most);
   }
 
-  /// Takes all blocks over that the calling thread keeps.
+  /// Moves all blocks of the calling thread's cache to the shared lists.
   void take_over(ThreadCache& own) {
     for (std::size_t index = 0; index < own.free.classes; ++index) {
       while (void* block = own.free.take(index)) free.put(block, index);
@@ -158,7 +157,7 @@ struct Cache {
     own.bytes = 0;
   }
 
-  /// Gives free blocks back to the system, the largest first, until at most so many bytes are held.
+  /// Frees blocks, the largest first, until at most `most` bytes are allocated from the system.
   void give_back(std::size_t most) {
     if (thread_cache) take_over(*thread_cache);
     for (std::size_t index = free.classes; index-- > 0 && held > most;) {
@@ -191,7 +190,7 @@ ThreadCache::~ThreadCache() {
   keeps_none = true;
 }
 
-/// The thread's own cache, or null where it has none.
+/// The thread's own cache, or null if it has none.
 inline ThreadCache* own_cache() {
   if (!thread_cache && !keeps_none) [[unlikely]] {
     static thread_local ThreadCache instance;
@@ -200,7 +199,7 @@ inline ThreadCache* own_cache() {
   return thread_cache;
 }
 
-/// Null when there is none.
+/// Null if the system has no memory.
 void* allocate_from_system(std::size_t bytes) {
   const bool huge = bytes >= 2 * huge_page;
   const std::size_t alignment = huge ? huge_page : cache_line;
@@ -209,7 +208,7 @@ void* allocate_from_system(std::size_t bytes) {
   return block;
 }
 
-/// Lets the address sanitizer, where there is one, report accesses beyond the first bytes.
+/// With the address sanitizer, makes it report accesses beyond the first `bytes` bytes of a block.
 detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
   const auto begin = static_cast<std::byte*>(block.memory);
   ASAN_UNPOISON_MEMORY_REGION(begin, bytes);
@@ -217,7 +216,7 @@ detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
   return block;
 }
 
-/// Where the thread's own cache has no block of the size class.
+/// The slow path: the thread's own cache has no block of the size class.
 [[gnu::noinline]] detail::Block allocate_from_all(std::size_t bytes, SizeClass wanted,
                                                   detail::Fit fit) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4) throw OutOfMemory("", "", bytes);
@@ -228,7 +227,7 @@ detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
   detail::Block block{nullptr, wanted.bytes, wanted.index};
   {
     const auto lock = c.lock();
-    // The smallest block that fits, of the thread's own or of all.
+    // The smallest block that fits, from the thread's own cache or the shared lists.
     for (std::size_t& index = block.size_class; index <= last; ++index) {
       if (own && (block.memory = own->take(index, wanted.bytes)))
         return limit_accesses(block, bytes);
@@ -240,7 +239,7 @@ detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
     }
     c.update_peak();
     c.in_use += change;
-    // No block is more than twice what it is used for, so giving back what is free is enough.
+    // A block is at most twice as large as its request, so freeing unused blocks is enough.
     c.held += wanted.bytes;
     c.give_back(2 * std::max(c.peak, c.total_in_use()));
     ++c.allocations;

@@ -1,4 +1,4 @@
-// Memory: a cache of freed blocks by size class, and the reference-counted buffers of tensors.
+// Memory: a cache of freed blocks by size class, and reference-counted buffers for tensors.
 #pragma once
 
 #include <atomic>
@@ -14,28 +14,28 @@
 
 namespace attune {
 
-/// What the buffers of all tensors take, in bytes.
+/// Memory of the buffers of all tensors, in bytes.
 struct BufferStatistics {
-  std::size_t in_use;       ///< of tensors now
-  std::size_t peak;         ///< the most that were ever in use at once
-  std::size_t cached;       ///< idle, and kept for reuse: in_use + cached <= 2 peak, plus at most
-                            ///< 1 MiB of small blocks for each other thread
-  std::size_t allocations;  ///< how often the system was asked: no more in steady state
+  std::size_t in_use;       ///< allocated by tensors now
+  std::size_t peak;         ///< maximum of in_use since the start of the process
+  std::size_t cached;       ///< freed blocks that are kept for reuse: in_use + cached <= 2 peak,
+                            ///< plus at most 1 MiB of small blocks for each other thread
+  std::size_t allocations;  ///< calls of the system's allocator; constant in steady state
 };
 BufferStatistics buffer_statistics();
 
-/// Gives every cached block back to the system, except small ones of other threads.
+/// Returns all cached blocks to the system, except small ones in the caches of other threads.
 void release_cached_buffers();
 
 namespace detail {
 
-// Counters that threads share, in plain arithmetic while the process has but one thread: a locked
-// instruction costs as much as ten others, and the smallest models do little else.
+// Counters shared by threads. They use plain loads and stores while the process has a single
+// thread: a locked instruction costs as much as ten others, and dominates in the smallest models.
 
-/// Whether no other thread exists; false where the C library does not tell. glibc clears its flag
-/// in the thread that starts the second one, before that one runs, and 2.36 never sets it again. So
-/// while it is set, nobody can come between the load and the store below, and both happen before
-/// all that a later thread does.
+/// True if the process has a single thread; false if the C library does not tell. glibc clears its
+/// flag in the thread that starts the second one, before that one runs, and 2.36 never sets it
+/// again. So while it is set, no other thread can run between the load and the store below, and
+/// both happen before everything that a later thread does.
 inline bool single_threaded() {
 #if __has_include(<sys/single_threaded.h>)
   return __libc_single_threaded != 0;
@@ -54,47 +54,48 @@ T fetch_add(std::atomic<T>& counter, T amount,
   return before;
 }
 
-/// Removes a reference and returns whether it was the last one. Each removal is a release, and the
-/// last one also an acquire: all that other owners did happens before what the caller does next.
+/// Removes a reference; true if it was the last one. Each removal is a release, and the last one
+/// also an acquire: everything that other owners did happens before what the caller does next.
 /// Adding a reference needs no ordering, as it is copied from one that still exists.
 template <class T>
 bool drop_reference(std::atomic<T>& references) {
   return fetch_add(references, T(-1), std::memory_order_acq_rel) == 1;
 }
 
-/// 64-byte aligned memory.
+/// A 64-byte aligned block of memory.
 struct Block {
   void* memory;
-  std::size_t bytes;       // those asked for, rounded up to their size class
-  std::size_t size_class;  // that it was made for
+  std::size_t bytes;       // the requested size, rounded up to its size class
+  std::size_t size_class;  // the class that the block was allocated for
 };
 
-/// Which freed blocks serve a request: those of its size class (four to a power of two, in whole
-/// cache lines), or also larger ones, up to twice the size. These keep what lies idle small when
-/// every step has other shapes.
+/// Which freed blocks may serve a request: only those of its size class (four classes per power of
+/// two, rounded to cache lines), or also blocks of up to twice the size. Larger blocks reduce idle
+/// memory when shapes change at every step.
 enum class Fit { own_class, larger };
 
-/// A block from the cache, else from the system. When the system has no memory, all idle blocks are
-/// given back to it before a second attempt. Throws OutOfMemory. Any thread may allocate and free.
+/// A block from the cache, else from the system. If the system has no memory, all cached blocks are
+/// released before a second attempt. Throws OutOfMemory if that fails. Thread-safe.
 Block cache_allocate(std::size_t bytes, Fit fit);
 void cache_free(const Block& block) noexcept;
-/// The same for a block that was allocated with Fit::own_class.
+/// The same for a block that was allocated with Fit::own_class; `bytes` is the requested size.
 void cache_free(void* memory, std::size_t bytes) noexcept;
 
-/// Disables the block cache of the calling thread: a worker of the pool may sleep for long on blocks
-/// that others could use.
+/// Disables the block cache of the calling thread. For threads of the pool: while one sleeps, other
+/// threads could not use the blocks in its cache.
 void keep_no_thread_cache() noexcept;
 
-/// Tells by a comparison whether a buffer was written after an observation: a write stamps the
-/// buffer with the clock, and an observer (a recorded operation, a packed form, a norm) ticks it
-/// with observe(). Writes are many and observations few, so writes only read. Relaxed is enough: a
-/// write that happens before the observation reads at most what observe() returns, a write after it
-/// reads more; where neither happens before the other, the elements themselves are raced for.
+/// Detects whether a buffer was written after some event (a recorded operation, a packed matrix, a
+/// norm). The event stores observe(), which increments the clock; a write stores write_stamp() in
+/// the buffer. The buffer was written after the event if its stamp is larger. Writes are frequent
+/// and events rare, so writes only read the clock. Relaxed order suffices: a write that happens
+/// before the event reads at most what observe() returns, a write after it reads more. Without such
+/// an order, the program has a data race on the elements anyway.
 inline std::atomic<std::uint64_t> modification_clock{0};
 inline std::uint64_t observe() { return fetch_add(modification_clock, std::uint64_t{1}); }
 inline std::uint64_t write_stamp() { return modification_clock.load(std::memory_order_relaxed); }
 
-/// What was computed from a buffer's contents and is kept with it.
+/// A result computed from a buffer's contents and cached with the buffer.
 struct Attachment {
   virtual ~Attachment() = default;
 };
@@ -103,14 +104,14 @@ struct Attachment {
 struct alignas(64) Buffer {
   std::atomic<std::uint32_t> references{1};
   std::uint64_t created_at = write_stamp();
-  std::atomic<std::uint64_t> modified_at{created_at};  // tiles may write rows of one buffer
+  std::atomic<std::uint64_t> modified_at{created_at};  // atomic: several tiles may write to it
   std::size_t bytes = 0, size_class = 0;               // of the block
   std::atomic<Attachment*> attachment{nullptr};        // owned; set once
 
   std::byte* elements() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// A counted reference to a Buffer or another T with `references` and a function destroy(T*).
+/// Intrusive reference-counting pointer to a T that has `references` and a function destroy(T*).
 template <class T>
 class Counted {
  public:
@@ -131,7 +132,7 @@ class Counted {
   T* get() const { return pointer_; }
   T* operator->() const { return pointer_; }
   explicit operator bool() const { return pointer_ != nullptr; }
-  /// Whether this is the only reference. No other can appear, as references are copied from
+  /// True if this is the only reference. No other can appear, as references are copied from
   /// existing ones. Acquire: reads through released references happen before the caller's writes.
   bool unique() const {
     return pointer_ && pointer_->references.load(std::memory_order_acquire) == 1;

@@ -1,4 +1,4 @@
-// Errors, text that is safe to print, and the check of shapes against the letters of a signature.
+// Errors, escaping of text in messages, and shape checks.
 #pragma once
 
 #include <stdexcept>
@@ -11,35 +11,35 @@ namespace attune {
 
 inline constexpr char32_t not_utf8 = 0xFFFFFFFF;
 
-/// The code point at `at`, which moves behind it; not_utf8 for bytes that are none, of which each
-/// sequence that could have begun one counts once.
+/// Decodes the code point at byte `at` and advances `at` past it. Returns not_utf8 for invalid
+/// bytes: a truncated sequence counts as one, any other invalid byte as one each.
 char32_t next_point(std::string_view text, std::size_t& at);
 
-/// The text with escapes such as `\n`, `\x1b` and `\u202e` for what would do something to a
-/// terminal, a log or the line it stands in: control characters (C0, DEL, C1) but for those in
-/// `kept`, line and paragraph separators, what changes the direction of writing (U+061C, U+200E,
-/// U+200F, U+202A to U+202E, U+2066 to U+2069), and bytes that are not UTF-8. Everything else stays
-/// as it is, backslashes too: what was printable once is not changed again, and JSON remains JSON.
+/// Escapes characters that could change the display of a terminal or log: `\n`, `\x1b`, `\u202e`.
+/// These are control characters (C0, DEL, C1) except those in `kept`, line and paragraph
+/// separators, bidirectional controls (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069),
+/// and bytes that are not UTF-8. Everything else is unchanged, backslashes too: the function is
+/// idempotent, and JSON remains valid JSON.
 std::string printable(std::string_view text, std::string_view kept = {});
 
-/// A text of any length for a message: printable, in quotes, and "…" for what 80 bytes do not hold.
+/// The text for a message: printable, in quotes, cut to 80 bytes with "…" at the end if longer.
 std::string in_quotes(std::string_view text);
 
-/// What every function of the library throws: one line, "operation: what is wrong: the shapes".
+/// The base of all exceptions of the library. Its message is one line: "operation: what is wrong".
 class Error : public std::runtime_error {
  public:
-  /// What the message quotes may come from a file of unknown origin: it is made `printable`.
+  /// Escapes the message with `printable`, as it may quote a file from an untrusted source.
   explicit Error(std::string_view message);
 };
 
-/// Allocation failed; the program may continue: "matmul: there is no memory for (100000, 100000)
-/// f32, 40 GB".
+/// Allocation failed; the program may continue. The message is for example "matmul: there is no
+/// memory for (100000, 100000) f32, 40 GB".
 class OutOfMemory : public Error {
  public:
-  /// `what` is what the bytes are for, "(2, 3) f32", or empty. The operation may be empty too, and
-  /// be added by a caller that knows it (throw_as).
+  /// `what` describes what was to be allocated, "(2, 3) f32", or is empty. `operation` may be
+  /// empty: a caller can add it with throw_as.
   OutOfMemory(std::string_view operation, std::string what, std::size_t bytes);
-  /// For its catch block: throws it again, with this operation if it names none yet.
+  /// Rethrows inside a catch block, with this operation if the error does not name one yet.
   [[noreturn]] void throw_as(std::string_view operation) const;
 
  private:
@@ -49,29 +49,29 @@ class OutOfMemory : public Error {
 };
 
 namespace detail {
-/// The path of the layer that this thread computes, or null: what `fail` adds to a message.
+/// Path of the layer that this thread computes, or null. `fail` appends it to messages.
 [[gnu::tls_model("initial-exec")]] inline thread_local constinit const std::string* layer_path =
     nullptr;
 }  // namespace detail
 
-/// Throws Error("operation: message"); in a layer or parameter with a path it ends with
-/// ", in encoder.forward".
+/// Throws Error("operation: message"). While a layer with a path is running in this thread, the
+/// message ends with ", in PATH", for example ", in encoder.forward".
 [[noreturn]] void fail(std::string_view operation, std::string_view message);
 
-/// Checks shapes against the letters of a signature; a letter means the same extent everywhere.
+/// Checks shapes against the letters of a signature. A letter has the same extent in all shapes.
 ///
 ///     ShapeCheck check("additive_scores");
 ///     check("q", q, "B A")("k", k, "S B A");
 ///
-/// throws "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q". A letter may carry a
-/// factor ("4H"); a number stands for itself; "..." first stands for any leading axes, unchecked.
-/// One space stands between two axes.
+/// throws "additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q". `letters` has one entry
+/// for each axis, separated by single spaces: a letter, a letter with a factor ("4H": a multiple of
+/// 4), or a number. "..." as the first entry matches any number of leading axes.
 class ShapeCheck {
  public:
   explicit ShapeCheck(const char* operation) : operation_(operation) {}
 
   ShapeCheck& operator()(const char* name, const Shape& shape, std::string_view letters);
-  /// Of a Tensor or Var, which must be defined.
+  /// The same for a Tensor or Var. Throws if it is undefined.
   template <class X>
   requires requires(const X& x) { x.defined(); }
   ShapeCheck& operator()(const char* name, const X& x, std::string_view letters) {
@@ -80,7 +80,7 @@ class ShapeCheck {
     return (*this)(name, x.shape(), letters);
   }
 
-  /// The extent that a letter was found to have.
+  /// The extent of a letter in the shapes checked so far. Throws if the letter did not occur.
   Index operator[](char letter) const;
 
  private:

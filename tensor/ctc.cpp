@@ -18,12 +18,11 @@ double log_add(double a, double b, double c) {
 
 namespace {
 
-/// A sentence as a row of states: its labels with blanks before, between and after them, l' of the
-/// paper.
+/// A sentence's labels with blanks before, between and after them, as a row of states (paper: l').
 struct LabelStates {
   Index frames = 0;
   std::vector<std::int32_t> label;
-  std::vector<char> skips;  // whether a path may come from two states before, past a blank
+  std::vector<char> skips;  // true if a path may skip the blank before this state
 
   Index size() const { return std::ssize(label); }
 };
@@ -51,10 +50,10 @@ LabelStates label_states(const CtcInput& input, Index b, Index frames, Index lab
   return s;
 }
 
-/// (frames, states): the log-probability of each state's label at each frame.
+/// (frames, states): the log-probability of the label of each state at each frame.
 using Lattice = std::vector<double>;
 
-/// α of the paper: of all paths to a state, with the label of the frame.
+/// log α of the paper: of all paths to a state, including the state's label at that frame.
 Lattice forward_variables(const LabelStates& s, const Lattice& y) {
   const Index n = s.size();
   Lattice alpha(y.size(), log_zero);
@@ -70,8 +69,8 @@ Lattice forward_variables(const LabelStates& s, const Lattice& y) {
   return alpha;
 }
 
-/// Calls f(t, i, γ) with the probability γ of state i at frame t, given the labels: α β / p, with p
-/// of all paths and β of all on from the state, without the label of the frame.
+/// Calls f(t, i, γ) with the probability γ = α β / p of state i at frame t, given the labels. p is
+/// the probability of all paths, β that of all continuations from the state, without its label.
 template <class F>
 void for_posteriors(const LabelStates& s, const Lattice& y, const Lattice& alpha, double total,
                     F f) {
@@ -116,7 +115,7 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
     for (Index t = 0; t < s.frames; ++t)
       for (auto label : s.label) y.push_back(of_labels[at(t) * v + label]);
     const Lattice alpha = forward_variables(s, y);
-    // Of all paths that end on the last label or on the blank after it.
+    // All paths end in the last label or in the blank after it.
     const double total = log_add(alpha.back(), s.size() > 1 ? alpha.end()[-2] : log_zero);
     loss[b] = static_cast<T>(-total);
     if (total == log_zero) no_gradient_from(0);

@@ -1,5 +1,5 @@
-// Connectionist temporal classification (Graves et al., 2006): labels of a sequence without knowing
-// where each stands.
+// Connectionist temporal classification (Graves et al., 2006): the probability of a label sequence,
+// without a given alignment of labels and frames.
 #pragma once
 
 #include <limits>
@@ -13,7 +13,7 @@ constexpr double log_zero = -std::numeric_limits<double>::infinity();
 /// log(eᵃ + eᵇ + eᶜ), without overflow.
 double log_add(double a, double b, double c = log_zero);
 
-/// Frames, and the labels that they are to be read as.
+/// The logits of each frame, and the label sequences.
 struct CtcInput {
   Tensor logits;     // (T, B, V)
   Mask mask;         // (T, B): 1 on frames, 0 on padding after them
@@ -24,17 +24,17 @@ struct CtcInput {
 
 struct Ctc {
   Tensor loss;     // (B): -log p(labels)
-  Tensor dlogits;  // (T, B, V): the gradient of their sum; undefined unless asked for
+  Tensor dlogits;  // (T, B, V): the gradient of Σ_b loss_b; undefined unless requested
 };
 
-/// The negative log-probability of each sentence's labels: the sum over all alignments of the
-/// labels with the frames, with any number of blanks between labels, and at least one between two
-/// equal labels (sections 4.1 and 4.2). Computed with logarithms in f64, from logits: it includes
-/// the softmax over V. What the padding holds does not matter. Where logits of -∞ leave no path,
-/// the loss is ∞ and the gradient 0.
+/// The negative log-probability of each sentence's labels. The probability sums over all alignments
+/// of the labels with the frames, with any number of blanks between labels, and at least one
+/// between two equal labels (sections 4.1 and 4.2). Computed with logarithms in f64. The logits are
+/// not normalised: the function includes the softmax over V. Values at padding have no effect. If
+/// logits of -∞ leave no possible alignment, the loss is ∞ and the gradient 0.
 ///
-/// Throws when a label is the blank or not in [0, V), and when a sentence has fewer frames than its
-/// labels need: their number, and one more for each that is equal to the one before.
+/// Throws if a label is the blank or not in [0, V), and if a sentence has fewer frames than its
+/// labels need: one frame for each label, and one more for each label that equals the previous one.
 Ctc ctc(const CtcInput& input, bool with_gradient);
 
 }  // namespace attune

@@ -13,7 +13,7 @@ namespace attune {
 namespace detail {
 namespace {
 
-/// Strides of x's axes in the broadcast shape: 0 where x has extent 1 or no axis.
+/// Strides of x's axes in the broadcast shape: 0 if x has extent 1 or lacks the axis.
 std::array<Index, Shape::max_rank> broadcast_strides(const Shape& x, const Shape& shape) {
   std::array<Index, Shape::max_rank> strides{};
   Index stride = 1;
@@ -30,7 +30,7 @@ BroadcastPlan::BroadcastPlan(const char* operation, const Shape& a, const Shape&
     : shape(broadcast(operation, a, b)),
       strides_a_(broadcast_strides(a, shape)),
       strides_b_(broadcast_strides(b, shape)) {
-  // The innermost axes join one run as long as both operands go on as they began.
+  // Inner axes are merged into one run as long as both operands keep their steps.
   bool begun = false;
   outer_axes_ = shape.rank();
   for (; outer_axes_ > 0; --outer_axes_) {
@@ -203,7 +203,7 @@ void add_in_place(Tensor& a, const Tensor& b) {
     fail("add_in_place", "shapes do not fit: {} += {}", a.shape(), b.shape());
   are_same_or_apart("add_in_place", b, a);
   const auto compute = [n = b.size()]<class T>(Index begin, Index end, const T* from, T* to) {
-    while (begin < end) {  // up to where b begins again
+    while (begin < end) {  // up to the next repetition of b
       const Index at = begin % n, count = std::min(end - begin, n - at);
       simd::add_scaled<T>(1, from + at, to + begin, count);
       begin += count;

@@ -1,4 +1,4 @@
-// Functions of one element, or of two under broadcasting.
+// Elementwise functions of one input, or of two with broadcasting.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace attune {
 
 namespace detail {
 
-/// a if `first`, else b: by bits, as a loop over it vectorises, where one with a branch may not.
+/// a if `first`, else b. Bit operations instead of a branch, so that loops vectorise.
 template <class T>
 T select(bool first, T a, T b) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -21,19 +21,19 @@ T select(bool first, T a, T b) {
   return std::bit_cast<T>((std::bit_cast<Bits>(a) & of_a) | (std::bit_cast<Bits>(b) & ~of_a));
 }
 
-/// How two shapes broadcast: runs of `inner` elements, in which each operand either advances (step
-/// 1) or stays (step 0).
+/// How two shapes broadcast: the result consists of runs of `inner` consecutive elements. Within a
+/// run an operand advances by one per element (step 1) or repeats one element (step 0).
 struct BroadcastPlan {
   Shape shape;
   Index inner = 1;
   Index step_a = 1, step_b = 1;
 
   BroadcastPlan(const char* operation, const Shape& a, const Shape& b);
-  /// Where a and b are at an element of the result.
+  /// Offsets in a and in b of an element of the result.
   std::pair<Index, Index> offsets(Index element) const;
 
-  /// body(a, b, at, n) for each run, or part of one, of the elements [begin, end): its first element
-  /// in a, in b and in the result, and its length.
+  /// Splits the elements [begin, end) of the result into runs. Calls body(a, b, at, n) for each:
+  /// the offsets of its first element in a, in b and in the result, and its length.
   template <class Body>
   void for_runs(Index begin, Index end, const Body& body) const {
     for (Index n; begin < end; begin += n) {
@@ -48,14 +48,14 @@ struct BroadcastPlan {
   std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
 };
 
-/// x, or the nearest finite number.
+/// x clamped to the finite range; NaN stays NaN.
 template <class T>
 T finite(T x) {
   return std::clamp(x, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max());
 }
 
-/// One run: the steps are constants in each branch, so that each loop vectorises, as long as it is
-/// not mixed with the caller's.
+/// One run of a BroadcastPlan. The steps are constants in each branch, so that the loops vectorise.
+/// Not inlined: mixed with the caller's loop they would not.
 template <class T, class F>
 [[gnu::noinline]] void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n,
                                const F& f) {
@@ -73,12 +73,11 @@ template <class T, class F>
 
 }  // namespace detail
 
-/// x in i32. Throws in the name of the operation for an element that no i32 holds: 0.5 or 2^31.
+/// x converted to i32. Throws if an element does not fit in i32, such as 0.5 or 2^31.
 Tensor to_i32(const char* operation, const Tensor& x);
 
-/// y = f(x), element by element; f takes and returns the element type (write it with `auto`). i32
-/// elements are passed to it as double, and its values must be integers. The operation is named in
-/// errors.
+/// y = f(x), element by element. f takes and returns the element type (write it with `auto`). i32
+/// is passed as double; throws if f then returns no i32 value. Errors begin with `operation`.
 template <class F>
 Tensor map(const char* operation, const Tensor& x, F f) {
   if (x.dtype() == DType::i32) return to_i32(operation, map(operation, x.to(DType::f64), f));
@@ -92,7 +91,8 @@ Tensor map(const Tensor& x, F f) {
   return map("map", x, f);
 }
 
-/// y = f(a, b), element by element under NumPy's broadcasting; dtypes must agree. i32 as in `map`.
+/// y = f(a, b), element by element with NumPy's broadcasting; i32 as in `map`. Throws if shapes or
+/// dtypes do not match.
 template <class F>
 Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   require_same_dtype(operation, a, b);
@@ -128,26 +128,27 @@ Tensor operator-(const Tensor& x);
 #define ATTUNE_FUNCTION(name, kept, value, gradient) Tensor name(const Tensor& x);
 #include <attune/tensor/functions.inc>
 
-/// x σ(2u), u = √(2/π) (x + 0.044715 x³), the tanh form of the GELU (Hendrycks and Gimpel, 2016,
-/// section 2); and dx of it.
+/// x σ(2u), u = √(2/π) (x + 0.044715 x³): tanh approximation of GELU (Hendrycks and
+/// Gimpel, 2016, 2).
 Tensor gelu(const Tensor& x);
+/// dx = dy ∂gelu/∂x.
 Tensor gelu_backward(const Tensor& x, const Tensor& dy);
-/// aᵇ, as std::pow: NaN where a < 0 and b is not an integer.
+/// aᵇ as std::pow computes it: NaN if a < 0 and b is not an integer.
 Tensor power(const Tensor& a, const Tensor& b);
 Tensor power(const Tensor& a, double b);
-/// The larger of two; NaN where either is.
+/// Elementwise maximum; NaN if either operand is NaN.
 Tensor maximum(const Tensor& a, const Tensor& b);
-/// The smaller of two; NaN where either is.
+/// Elementwise minimum; NaN if either operand is NaN.
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-/// x repeated over the axes that `shape` adds to it, or that have extent 1 in x; x itself where it
-/// has that shape. Throws where it does not broadcast to it.
+/// x repeated along the axes that `shape` adds, and along axes of extent 1 in x. Returns x itself
+/// if it has that shape already. Throws if x does not broadcast to `shape`.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
-/// a where the mask is 1, b where it is 0, with all three broadcast; the element that is not
-/// selected does not matter, NaN included. The mask may have any dtype; a and b have the same.
+/// a where the mask is 1, b where it is 0; all three broadcast. The operand that is not selected
+/// has no effect, even if NaN. The mask has any dtype; throws unless a and b have the same dtype.
 Tensor where(const Mask& mask, const Tensor& a, const Tensor& b);
 
-// Numbers as operands, and what is made of the above: for Tensor and Var.
+// The same with numbers as operands, and functions composed of the above. X is Tensor or Var.
 template <Value X>
 X where(const Mask& mask, const X& a, double b) {
   return where(mask, a, X(scalar(b, a.dtype())));
@@ -164,18 +165,18 @@ template <Value X>
 X minimum(const X& x, double most) {
   return minimum(x, X(scalar(most, x.dtype())));
 }
-/// min(max(x, low), high); the gradient is that of x where low <= x <= high, otherwise 0.
+/// min(max(x, low), high). The gradient is 1 where low <= x <= high, and 0 elsewhere.
 template <Value X>
 X clamp(const X& x, double low, double high) {
   return minimum(maximum(x, low), high);
 }
-/// x where x > 0, slope · x elsewhere (Maas, Hannun and Ng, 2013).
+/// x where x > 0, slope · x elsewhere: the leaky ReLU (Maas, Hannun and Ng, 2013).
 template <Value X>
 X leaky_relu(const X& x, double slope = 0.01) {
   return where(x > 0, x, slope * x);
 }
 
-/// Comparisons: 1 where they hold and 0 elsewhere, NaN included, in a's dtype.
+/// Comparisons: 1 where true, 0 where false (as with NaN), in a's dtype.
 #define ATTUNE_COMPARISON(name, op)                                                  \
   Tensor name(const Tensor& a, const Tensor& b);                                     \
   Tensor name(const Tensor& a, double b);                                            \
@@ -188,11 +189,11 @@ ATTUNE_COMPARISON(less_equal, <=)
 ATTUNE_COMPARISON(greater, >)
 ATTUNE_COMPARISON(greater_equal, >=)
 #undef ATTUNE_COMPARISON
-/// 1 where an element is neither NaN nor infinite, 0 elsewhere.
+/// 1 where x is neither NaN nor infinite, else 0.
 Tensor isfinite(const Tensor& x);
 Tensor isnan(const Tensor& x);
 
-/// a += b and a *= s, without a new tensor; b has the shape of a's last axes, and its dtype.
+/// a += b in place; b has the shape of a's last axes, and a's dtype. a *= s in place.
 void add_in_place(Tensor& a, const Tensor& b);
 void scale_in_place(Tensor& a, double s);
 

@@ -1,4 +1,4 @@
-// Errors whose message is a format. Not installed: fmt stays out of public headers.
+// Errors with fmt format strings. Not installed: public headers do not include fmt.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ struct fmt::formatter<attune::Shape> : fmt::formatter<std::string_view> {
 
 namespace attune {
 
-/// Throws Error("operation: ..."): fail("reshape", "{} cannot become {}", x.shape(), shape).
+/// Throws Error("operation: ...") with a formatted message: fail("matmul", "{} x {}", a, b).
 template <class Argument, class... More>
 [[noreturn]] void fail(std::string_view operation, fmt::format_string<Argument, More...> text,
                        Argument&& argument, More&&... more) {

@@ -17,10 +17,10 @@
 namespace attune {
 namespace {
 
-/// An open file, which closes itself.
+/// An open file descriptor, closed on destruction.
 class Descriptor {
  public:
-  /// `number`: what open returned, negative when that failed.
+  /// `number` is the result of open; negative if that failed.
   explicit Descriptor(int number) : number_(number) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -30,7 +30,7 @@ class Descriptor {
 
   bool is_open() const { return number_ >= 0; }
   int number() const { return number_; }
-  /// Closes, and tells whether that went well: some file systems report a full disk only now.
+  /// Closes the file; false on an error. Some file systems report a full disk only at this point.
   bool close() { return ::close(std::exchange(number_, -1)) == 0; }
 
  private:
@@ -41,7 +41,7 @@ class Descriptor {
   throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
 }
 
-/// What fsync says of a pipe, and of a file system that has no disk to wait for.
+/// True for the errors of fsync on pipes, and on file systems without a disk.
 bool cannot_be_synced(int error) { return error == EINVAL || error == ENOTSUP; }
 
 bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts) {
@@ -58,8 +58,8 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
   return synced && file.close();
 }
 
-/// Makes a new or renamed entry of the directory last through a power failure. Not every file
-/// system can, and one that may be written to but not read cannot be opened for it.
+/// Syncs a new or renamed directory entry to the disk. Skipped where the file system does not
+/// support it, and for a directory that is writable but not readable, as it cannot be opened.
 void sync_directory_of(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -74,7 +74,7 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
   std::error_code none;
   if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) {
     if (!write_parts(path, parts)) fail_with_errno(path, "cannot be written");
-    return;  // a device or a pipe is written to, not replaced
+    return;  // a device or pipe is written to directly, not replaced
   }
   std::filesystem::path temporary = path;
   static std::atomic<unsigned> number{0};  // two threads may write the same file
@@ -117,7 +117,7 @@ std::string read_file(const std::filesystem::path& path, std::size_t most) try {
 }
 
 InputFile::InputFile(const std::filesystem::path& path) {
-  // Opening a pipe waits for a writer, unless told not to; a regular file makes no difference.
+  // O_NONBLOCK: opening a pipe would wait for a writer. It has no effect on regular files.
   const auto file = std::make_shared<Descriptor>(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status;

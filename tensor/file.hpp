@@ -1,4 +1,4 @@
-// Files that are written whole or not at all, and files that are read.
+// Atomic replacement of files, and reading files.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,31 @@
 
 namespace attune {
 
-/// Replaces a file by `parts`, one after another: a temporary file in its directory takes them,
-/// is flushed to the disk and renamed over the old one; a pipe or device is written to directly. On
-/// failure an Error has the path and the reason, the old file is as it was and no temporary file is
-/// left; but if only the directory cannot be flushed, a power cut may undo the new file.
+/// Replaces a file by the concatenation of `parts`, atomically: writes a temporary file in the same
+/// directory, flushes it to the disk and renames it over the old one. Writes directly to a pipe or
+/// device. Throws an Error with the path and the reason; then the old file is unchanged and the
+/// temporary file is removed. Exception: if only the flush of the directory fails, the new file is
+/// in place, but a power failure may undo it.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 inline void write_file(const std::filesystem::path& path, std::string_view contents) {
   write_file(path, std::span(&contents, 1));
 }
 
-/// Makes a directory, and those above it that are not there, such that they outlast a power cut.
+/// Creates a directory and its missing parents, and syncs them to the disk. No error if it exists.
 /// Throws an Error with the path and the reason.
 void make_directories(const std::filesystem::path& path);
 
-/// The whole contents, of a pipe too. Throws an Error with the path and the reason, which may be
-/// that there are more than `most` bytes: a device may have no end.
+/// The whole contents of a file or pipe. Throws an Error with the path and the reason, also if
+/// there are more than `most` bytes: a device may be endless.
 std::string read_file(const std::filesystem::path& path, std::size_t most = std::size_t{1} << 29);
 
-/// A file whose bytes are read in any order. Errors have the path and the reason.
+/// A file for random access. Errors have the path and the reason.
 struct InputFile {
-  /// Throws for anything but a regular file: a pipe would be waited for, and a device has no size.
+  /// Throws unless the path is a regular file: opening a pipe may block, and a device has no size.
   explicit InputFile(const std::filesystem::path& path);
 
-  std::size_t size = 0;  // in bytes, when it was opened
-  /// Reads as many bytes as `to` has, from byte `at` on.
+  std::size_t size = 0;  // in bytes, at the time of opening
+  /// Reads to.size() bytes from offset `at`.
   std::function<void(std::size_t at, std::span<std::byte> to)> read;
 };
 

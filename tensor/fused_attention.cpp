@@ -14,18 +14,18 @@
 namespace attune {
 namespace {
 
-/// Queries and keys of a block, whose scores stay in the second-level cache.
+/// Queries and keys per block: their scores fit in the second-level cache.
 constexpr Index block_queries = 64, block_keys = 256;
-/// Queries that a thread takes through forward, and multiply-adds that it does in a row.
+/// Queries per tile of the forward pass, and multiply-adds per tile.
 constexpr Index tile_queries = 512, tile_work = 512 * 1024;
 
-/// The queries or the keys of a sentence: their positions, ascending, and their rows in memory.
+/// The queries or keys of one sentence: their positions, ascending, and their rows in memory.
 struct Tokens {
   std::vector<Index> positions, rows;
   Index count() const { return std::ssize(rows); }
 };
 
-/// Of x (T, B, ...) the tokens whose mask is not 0, or all.
+/// The tokens of x (T, B, ...) whose mask is not 0; all tokens if the mask is undefined.
 std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask) {
   std::vector<float> used;
   if (mask.defined()) used = mask.to_vector<float>();
@@ -38,7 +38,7 @@ std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask
   return tokens;
 }
 
-/// Of x (N, ...) those of rows (T, B), which has each of the N rows once, and -1 on padding.
+/// The tokens of x (N, ...), by `rows` (T, B): each of the N rows once, and -1 on padding.
 std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n) {
   std::vector<Tokens> tokens(static_cast<std::size_t>(rows.dim(1)));
   std::vector<bool> found(static_cast<std::size_t>(n));
@@ -55,14 +55,14 @@ std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n)
   return tokens;
 }
 
-/// What is seen of a sentence. Other keys are left out before anything is computed, so the blocks
-/// know nothing of masks.
+/// The keys and queries of one sentence that take part. Masked keys are removed before anything is
+/// computed, so that the blocks need no masks.
 struct Seen {
   Tokens queries, keys;
-  std::vector<Index> until;  // query i sees the first so many keys
+  std::vector<Index> until;  // query i attends to the first until[i] keys
 };
 
-/// One call: extents, options, and what is seen of each sentence.
+/// The parameters of one call: extents, options, and the tokens of each sentence that take part.
 struct Problem {
   Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
     ShapeCheck check("attention");
@@ -95,7 +95,7 @@ struct Problem {
   }
 
   Index pairs() const { return b * options.heads; }
-  /// Pairs of a sentence and a head in a tile of work.
+  /// Number of (sentence, head) pairs per tile.
   Index pairs_of_tile() const { return std::max<Index>(1, tile_work / (2 * t * s * a + 1)); }
 
   FusedAttentionOptions options;
@@ -118,7 +118,7 @@ void copy_row(const T* x, T factor, Index n, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = factor * x[i];
 }
 
-/// PackedBlocks of the rows of x (rows, columns), or of its transpose, packed for products.
+/// Blocks of the rows of x (rows, columns), or of its transpose, packed for matrix products.
 template <class T>
 class PackedBlocks {
  public:
@@ -137,7 +137,7 @@ class PackedBlocks {
   std::vector<PackedMatrix<T>> packed_;
 };
 
-/// One thread's work: heads of sentences, one after another. `pair` is sentence · K + head.
+/// The work of one thread: a sequence of (sentence, head) pairs. `pair` is sentence · K + head.
 template <class T>
 class Worker {
  public:
@@ -149,7 +149,7 @@ class Worker {
             {2 * block_queries * block_keys + block_queries * p_.a + (3 * p_.t + 4 * p_.s) * p_.a},
             dtype_of<T>, "attention")) {}
 
-  /// Queries [begin, end) of a head.
+  /// Computes the queries [begin, end) of a head.
   void forward(Index pair, Index begin, Index end, T* y_data, T* norms) {
     taken_ = 0;
     const Seen& of = seen(pair);
@@ -206,7 +206,7 @@ class Worker {
     }
   }
 
-  /// A whole head. dq and dkv have the layout of q and kv, whose unseen keys are not written.
+  /// Gradients of a whole head. dq, dkv have the layout of q, kv. Masked keys are not written.
   void backward(Index pair, const T* y_data, const T* norms, const T* dy_data, T* dq_data,
                 T* dkv_data) {
     taken_ = 0;
@@ -226,7 +226,7 @@ class Worker {
     T* const dq = take(t * a);
     T* const dk = take(n * a);
     T* const dv = take(n * a);
-    std::fill(dq, dv + n * a, T(0));  // all three
+    std::fill(dq, dv + n * a, T(0));  // dq, dk and dv
     const HeadRows<const T> y = query_rows(y_data, pair);
 
     for (Index first = 0; first < t; first += block_queries) {
@@ -266,8 +266,8 @@ class Worker {
   }
 
  private:
-  /// The columns of this head in the queries (..., D), and in keys and values (..., 2D) those of the
-  /// keys, or of the values after `offset`.
+  /// The columns of this head: in the queries (..., D); in the keys and values (..., 2D), the keys
+  /// with offset 0, the values with offset D.
   template <class U>
   HeadRows<U> query_rows(U* x, Index pair) const {
     return {x + pair % p_.options.heads * p_.a, p_.d, seen(pair).queries.rows};
@@ -278,13 +278,13 @@ class Worker {
   }
   const Seen& seen(Index pair) const { return p_.seen[pair / p_.options.heads]; }
 
-  /// Memory for n elements, until the next head.
+  /// Scratch memory for n elements, valid until the next head.
   T* take(Index n) {
     T* const room = memory_.template mutable_data<T>() + taken_;
     taken_ += n;
     return room;
   }
-  /// Rows [begin, end), times a factor.
+  /// A copy of rows [begin, end), multiplied by a factor.
   T* gathered(const HeadRows<const T>& from, Index begin, Index end, double factor) {
     T* const to = take((end - begin) * p_.a);
     for (Index i = begin; i < end; ++i)
@@ -292,7 +292,7 @@ class Worker {
     return to;
   }
 
-  /// Dropout's factors of a query at `count` keys from the first-th that are seen, or null.
+  /// Dropout factors of a query for `count` keys from key `first` on, or null without dropout.
   const T* kept(Index pair, Index query, Index first, Index count) {
     const double rate = p_.options.dropout;
     if (rate == 0 || count == 0) return nullptr;
@@ -301,7 +301,7 @@ class Worker {
     kept_.resize(static_cast<std::size_t>(keys.back() - from + 1));
     p_.options.random.ahead(static_cast<std::uint64_t>((pair * p_.t + t) * p_.s + from))
         .dropout(rate, std::span(kept_));
-    for (Index j = 0; j < count; ++j) kept_[j] = kept_[keys[j] - from];  // keys ascend
+    for (Index j = 0; j < count; ++j) kept_[j] = kept_[keys[j] - from];  // keys are ascending
     return kept_.data();
   }
 
@@ -375,8 +375,8 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
   const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, T* y_data,
                                     T* weights) {
     std::fill_n(y_data + begin * d, (end - begin) * d, T(0));
-    std::vector<Index> seen;     // the positions of a hypothesis
-    std::vector<const T*> keys;  // their rows
+    std::vector<Index> seen;     // positions that the hypothesis attends to
+    std::vector<const T*> keys;  // their rows in the cache
     for (Index hypothesis = begin; hypothesis < end; ++hypothesis) {
       seen.clear(), keys.clear();
       for (Index place = 0; place < s; ++place) {

@@ -36,7 +36,7 @@ simd::Start<T> start_of(const MatrixView<T>& c, Into into) {
   return into == Into::add ? simd::Start<T>{c.data, c.stride} : simd::Start<T>{};
 }
 
-/// What C holds before the first multiply-add.
+/// Initialises C with the values before the first multiply-add.
 template <class T>
 void begin(const MatrixView<T>& c, simd::Start<T> start) {
   if (start.data == c.data) return;
@@ -53,7 +53,7 @@ T* scratch(Tensor& storage, Index size) {
   return storage.template mutable_data<T>();
 }
 
-/// simd::to_pairs, spread over the threads.
+/// simd::to_pairs in parallel.
 simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index depth, float* to) {
   const Index steps = simd::pairs(depth);
   if (x.column == 1) {
@@ -71,7 +71,7 @@ simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index dep
   return {to, 1, rows};
 }
 
-/// simd::to_tiles, spread over the threads.
+/// simd::to_tiles in parallel.
 simd::Strided<float> tiled(const simd::Strided<float>& x, Index rows, Index depth,
                            const simd::TileForm& form, float* to) {
   const Index steps = form.steps(depth);
@@ -84,26 +84,25 @@ simd::Strided<float> tiled(const simd::Strided<float>& x, Index rows, Index dept
   return {to, steps, tile_width / 2};
 }
 
-/// How the elements of a product of two T are computed: as T, or as bf16, by tiles or as pairs in
-/// vectors (simd/gemm.hpp).
+/// How products of two T are computed: in T, or in bf16 by AMX tiles or by vectors (simd/gemm.hpp).
 template <class T>
 struct Arithmetic {
   Precision precision;
   bool split = precision == Precision::bf16x3, f32 = precision == Precision::f32,
        tiles = !f32 && simd::has_tiles();
 
-  /// Columns of a panel of B, which has so many in all, and rows that are computed together.
+  /// Width of a panel of B, if B has `columns` columns; and the granularity of rows (`height`).
   Index width(Index columns) const {
     return tiles ? tile_width : simd::panel_width<T>(f32 ? columns : widest);
   }
   Index height() const { return tiles ? tile_width : 1; }
-  /// Elements of a column of B, or of a row of A, for `depth` of k.
+  /// Elements of T that hold `depth` steps of k of one column of B, or of one row of A.
   Index steps(Index depth) const {
     return f32 ? depth : tiles ? simd::TileForm{split, false}.steps(depth) : simd::pairs(depth);
   }
   Index block() const { return tiles ? tile_depth_block : depth_block; }
 
-  /// A as the kernel reads it, perhaps in new memory.
+  /// A in the format that the kernel reads; converted copies are stored in `storage`.
   simd::Strided<T> prepare(const simd::Strided<T>& a, Index rows, Index depth,
                            Tensor& storage) const {
     if constexpr (std::is_same_v<T, float>) {
@@ -115,7 +114,7 @@ struct Arithmetic {
     return a;
   }
 
-  /// B into panels.
+  /// Packs B into panels.
   void pack(const MatrixView<const T>& b, T* panels) const {
     const Index panel = width(b.cols), n = steps(b.rows);
     if constexpr (std::is_same_v<T, float>) {
@@ -123,7 +122,7 @@ struct Arithmetic {
     }
     parallel_ranges(b.cols, 4 * panel, [&](Index begin, Index end) {
       Tensor storage;
-      const simd::Strided<T> x =  // the columns as rows
+      const simd::Strided<T> x =  // columns of B as rows
           prepare(strided(b.column_range(begin, end).transpose()), end - begin, b.rows, storage);
       simd::pack_panels({x.data, x.column, x.row}, n, end - begin, panel, panels + begin * n);
     });
@@ -147,7 +146,7 @@ void check_shapes(const MatrixView<const T>& a, Index b_rows, Index b_cols,
   }
 }
 
-/// What the tiles of a product share.
+/// State that the tiles of a product share.
 template <class T>
 class Product {
  public:
@@ -160,7 +159,7 @@ class Product {
 
   bool empty() const { return c_.rows == 0 || c_.cols == 0 || depth_ == 0; }
 
-  /// B (K, N) as it is, its rows `stride` apart, for few rows of A.
+  /// C += A·B for few rows of A, with B (K, N) not packed, its rows `stride` apart.
   void multiply_rows(const T* b, Index stride) const {
     for_tiles(Cut(*this, most_cols_of_rows), [&](const Tile& tile) {
       T* c = c_.data + tile.column;
@@ -170,7 +169,7 @@ class Product {
     });
   }
 
-  /// B in panels, a block of k after the other.
+  /// The product with B in panels, one block of k after another.
   void multiply_panels(const T* panels) {
     const Cut cut(*this, most_cols);
     const bool packed = a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
@@ -197,8 +196,8 @@ class Product {
   }
 
  private:
-  /// Rows and columns of a tile of C, which depend on the shape alone. Cut `across` and `down`, A is
-  /// read `across` times and B `down` times: least where across / down = N / M.
+  /// Rows and columns of a tile of C. They depend on the shape only. With `across` x `down` tiles,
+  /// A is read `across` times and B `down` times: memory traffic is least if across / down = N / M.
   struct Cut {
     Cut(const Product& p, Index columns_at_most) {
       const Index m = p.c_.rows, n = p.c_.cols;
@@ -214,7 +213,7 @@ class Product {
     Index rows, columns;
   };
 
-  /// body(tile) for tiles of C.
+  /// Calls body(tile) for all tiles of C, in parallel.
   template <class Body>
   void for_tiles(const Cut& cut, Body body) const {
     const Index row_tiles = parts(c_.rows, cut.rows), column_tiles = parts(c_.cols, cut.columns);
@@ -225,7 +224,7 @@ class Product {
     });
   }
 
-  /// A transposed A, each tile's rows and each block of k by itself, as the kernel reads them.
+  /// Packs a transposed A, for each tile's rows and each block of k, in the order of the kernel.
   void pack_rows(const Cut& cut) {
     Tensor storage;
     T* to = scratch<T>(storage, c_.rows * steps_);
@@ -240,8 +239,8 @@ class Product {
     storage_ = std::move(storage);
   }
 
-  /// A's rows an odd number of cache lines apart: those that are a power of two apart push each
-  /// other out of the cache.
+  /// Copies A to rows an odd number of cache lines apart: rows a power of two apart
+  /// evict each other.
   void gather_rows() {
     Tensor storage;
     constexpr Index line = 64 / sizeof(T);
@@ -253,7 +252,7 @@ class Product {
     storage_ = std::move(storage);
   }
 
-  Tensor storage_;  // of A, where it is not read as it is
+  Tensor storage_;  // packed or converted A, if A is not read directly
   simd::Strided<T> a_;
   Index depth_;
   MatrixView<T> c_;
@@ -270,7 +269,7 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
           PackedMatrix<T>* room) {
   check_shapes(a, b.rows, b.cols, c);
   if (c.cols == 1 && c.rows > 1 && c.stride == 1) {
-    // A column is a row of the transposed product.
+    // One column is computed as one row of the transposed product.
     return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into, room);
   }
   if (a.rows > few_rows || b.transposed || precision_of<T>() != Precision::f32) {

@@ -32,7 +32,7 @@ bool choose_blas() {
   if (!wanted || !*wanted || wanted == std::string_view("attune")) return false;
   if (wanted != std::string_view("openblas"))
     fail("ATTUNE_PRODUCTS", in_quotes(wanted) + " is neither openblas nor attune");
-  blas_name();  // fails if it cannot be loaded
+  blas_name();  // throws if it cannot be loaded
   return true;
 }
 
@@ -41,8 +41,7 @@ bool uses_blas() {
   return chosen;
 }
 
-/// Whether OpenBLAS computes A·B: if it is chosen, the product is large enough for a call, and BLAS
-/// can count its elements.
+/// True if OpenBLAS computes A·B: selected, the product large enough, all extents within int.
 template <class T>
 bool by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
   return uses_blas() && precision_of<T>() == Precision::f32 && a.rows > few_rows &&
@@ -51,16 +50,16 @@ bool by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Index s
              std::numeric_limits<int>::max();
 }
 
-// Packed matrices that are kept with the buffer they were packed from
+// Cached packed matrices
 
-/// Forms of one buffer: of a weight's two parts and of their transposes, and some to spare.
+/// Maximum number of packed forms of one buffer: parts of a weight and their transposes.
 constexpr std::size_t most_forms = 8;
 
 /// The packed forms of one buffer's contents.
 template <class T>
 class PackedForms final : public Attachment {
  public:
-  /// `modified_at` says of which contents.
+  /// `modified_at` is the buffer's time of modification, which identifies its contents.
   PackedMatrix<T> get(const MatrixView<const T>& b, std::uint64_t modified_at, Uses uses) {
     {
       std::lock_guard lock(mutex_);
@@ -69,17 +68,16 @@ class PackedForms final : public Attachment {
       if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
       if (form->packed.precision() != precision_of<T>()) form->packed = {};
       if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
-      // What paid for the contents before will pay again.
+      // If packing paid for the previous contents, it is assumed to pay again.
       const bool pays =
           uses == Uses::many || form->modified_at == modified_at || form->packed.defined();
       form->modified_at = modified_at;
-      observe();          // a later write gets another number
-      form->packed = {};  // its memory serves the next one
+      observe();          // a later write gets a larger stamp
+      form->packed = {};  // releases its memory for the next packed form
       if (!pays) return {};
     }
-    // Another thread may be packing the same matrix: both copies are right, and one is kept. The
-    // matrix does not change meanwhile: writing to it during a product is a data race of the
-    // caller.
+    // Another thread may pack the same matrix at the same time. Both copies are correct, and one is
+    // cached. Writing to the matrix meanwhile is a data race of the caller.
     PackedMatrix<T> packed(b);
     std::lock_guard lock(mutex_);
     Form* form = find(b);
@@ -112,9 +110,9 @@ PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, U
   if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
   Buffer& buffer = buffer_of(owner);
   const std::uint64_t modified_at = buffer.modified_at.load(std::memory_order_relaxed);
-  // The packed forms are made when they are first asked for. If several threads make them at once,
-  // one of them sets the pointer (release), and the others use its object (acquire), which exists
-  // until the buffer is freed. The elements of a buffer never change their type T.
+  // PackedForms is created at the first request. If several threads create one at once, one of them
+  // sets the pointer (release), and the others use its object (acquire), which exists until the
+  // buffer is freed. The elements of a buffer never change their type T.
   Attachment* forms = buffer.attachment.load(std::memory_order_acquire);
   if (!forms) {
     auto made = std::make_unique<PackedForms<T>>();
@@ -161,8 +159,8 @@ MatrixView<const T> matrix(const Tensor& x, bool transposed) {
   return transposed ? view.transpose() : view;
 }
 
-/// C = A·B or C += A·B for columns of c from `column` on, or C = start + A·B. B may be used again, as
-/// a weight is at the steps of a decoder: a packed form of it is kept where that pays.
+/// C = A·B or C += A·B for columns of c from `column` on, or C = start + A·B. Caches a packed form
+/// of B if that pays, as B may be used again: a weight is, at every step of a decoder.
 void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose transpose,
               Tensor& c, Into into, Index column = 0, const Tensor& start = {}) {
   visit_floating(operation, a, [&](auto zero) {
@@ -175,7 +173,7 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
       return multiply(operation, a, b, transpose, c, Into::add);
     }
     if (blas) return blas_gemm(x, y, to, into);
-    // One row reads B as it is just as fast, unless it is transposed.
+    // A single row multiplies an unpacked B as fast, unless B is transposed.
     const bool may_keep = !x.transposed && x.rows < many_rows && (x.rows > 1 || y.transposed) &&
                           y.cols >= few_columns;
     PackedMatrix<T> packed = may_keep ? kept_packed(b, y, Uses::one) : PackedMatrix<T>();

@@ -9,47 +9,47 @@
 
 namespace attune {
 
-/// Names the backends of matrix products: "attune (avx3)", the library's own kernels, or
-/// "OpenBLAS (Cooperlake) and attune (avx3)", and the precision if it is not f32, ", bf16 by AMX".
-/// Programs for which this text is equal compute the same bits; if it differs, so may the rounding.
+/// Names the backends of matrix products: "attune (avx3)", the library's own kernels, or "OpenBLAS
+/// (Cooperlake) and attune (avx3)". A precision other than f32 is appended, ", bf16 by AMX". Two
+/// processes with equal names compute the same bits. With different names, rounding may differ.
 ///
-/// The environment variable ATTUNE_PRODUCTS selects the backend: `attune` (default) or `openblas`,
-/// which computes f32 and f64 products of at least 2^20 multiply-adds and 5 rows by OpenBLAS, on as
-/// many threads as attune uses. With OpenBLAS the bits also depend on the number of threads and a
-/// row of a product on the other rows. Any other value, or an OpenBLAS that cannot be loaded, is an
-/// Error here and in products.
+/// The environment variable ATTUNE_PRODUCTS selects the backend: `attune` (default) or `openblas`.
+/// OpenBLAS computes f32 and f64 products of at least 2^20 multiply-adds and 5 rows, on as many
+/// threads as attune uses. Its results also depend on the number of threads, and a row of a product
+/// on the other rows. This function and matrix products throw an Error if ATTUNE_PRODUCTS has
+/// another value, or if OpenBLAS cannot be loaded.
 std::string products();
 
-/// Backends used so far in this process: `products_of_any_cpu` unless a product was computed by
-/// OpenBLAS, in bf16 or bf16x3, or by kernels without fused multiply-adds (precision.hpp); then the text of
-/// `products`.
+/// Backends used so far in this process: `products_of_any_cpu` as long as all results are the same
+/// on every CPU. Otherwise the name that `products` gives, once OpenBLAS, bf16, bf16x3 or kernels
+/// without fused multiply-adds (precision.hpp) computed a product.
 std::string products_used();
 inline constexpr const char* products_of_any_cpu = "attune, the same bits on any CPU";
 
-/// Which operands of a product are transposed first.
+/// Which operands of a product are transposed before it.
 struct Transpose {
   bool a = false, b = false;
 };
 
-/// y + a·b for a (..., K), whose leading axes are folded into rows, and b (K, N). y is (..., N), or
-/// (N), which is added to every row, or undefined, which adds nothing. With transpose.a, a must be
-/// (K, M); with transpose.b, b is (N, K).
+/// y + a·b for a (..., K), whose leading axes are folded into rows, and b (K, N) -> (..., N). y is
+/// (..., N), or (N), which is added to every row, or undefined (zero). With transpose.a, a is (K,
+/// M); with transpose.b, b is (N, K). Throws if shapes or dtypes do not match.
 Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose = {});
 inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {}) {
   return add_matmul({}, a, b, transpose);
 }
 
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each index of the leading axes, which
-/// broadcast. With transpose.a the matrices of a are (K, M), with .b those of b (N, K).
+/// broadcast. With transpose.a, a is (..., K, M); with transpose.b, b is (..., N, K).
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
 
-/// c += aᵀ·b for a (M, K), b (M, N), into columns [column, column + N) of c (K, C).
+/// c[:, column : column + N] += aᵀ·b in place, for a (M, K), b (M, N), c (K, C).
 void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column = 0);
 
-// Products of matrices in memory, by kernels of our own (gemm.cpp)
+// Products of matrices in memory, by the library's own kernels (gemm.cpp)
 
-/// A matrix in memory that it does not own: `rows` x `cols`, consecutive rows `stride` elements
-/// apart; when `transposed`, the memory holds its transpose (cols x rows).
+/// Non-owning view of a matrix, `rows` x `cols`. Consecutive rows are `stride` elements apart. If
+/// `transposed`, the memory holds the transpose, (cols x rows), with that stride.
 template <class T>
 struct MatrixView {
   T* data;
@@ -67,23 +67,23 @@ struct MatrixView {
   bool operator==(const MatrixView&) const = default;
 };
 
-/// What a product does with the contents of C.
+/// Whether a product overwrites C or adds to it.
 enum class Into { overwrite, add };
 
-/// A copy of B (K, N) in the order in which a product reads it: for a matrix of many products.
+/// A copy of B (K, N) in the order in which the kernels read it, for use in several products.
 template <class T>
 class PackedMatrix {
  public:
   PackedMatrix() = default;
   explicit PackedMatrix(const MatrixView<const T>& b) { pack(b); }
-  /// Another matrix, in the same memory where it fits.
+  /// Packs another matrix, in the same memory if it fits.
   void pack(const MatrixView<const T>& b);
 
   bool defined() const { return panels_ != nullptr; }
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }
   const T* panels() const { return panels_; }
-  /// The precision that it was packed in, and in which its products are computed.
+  /// The precision that the matrix was packed in, and that its products are computed in.
   Precision precision() const { return precision_; }
 
  private:
@@ -93,48 +93,48 @@ class PackedMatrix {
   Precision precision_ = Precision::f32;
 };
 
-/// C = A·B or C += A·B, where A (M, K), B (K, N), C (M, N) and C is not transposed. An element of C
-/// is one chain of multiply-adds in ascending k: it depends neither on the other rows and columns
-/// nor on the number of threads, only on the precision (precision.hpp) and on whether the CPU has
-/// fused multiply-adds. B is packed first where that pays: in `room`, if given, which many small
+/// C = A·B or C += A·B, for A (M, K), B (K, N), C (M, N); C must not be transposed. Each element
+/// of C is one chain of multiply-adds in ascending k. So it does not depend on the other rows
+/// and columns or the number of threads, only on the precision (precision.hpp) and on whether
+/// the CPU has fused multiply-adds. If packing B pays, it is packed into `workspace`, which
 /// products may share.
 template <class T>
 void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
-          Into into = Into::overwrite, PackedMatrix<T>* room = nullptr);
+          Into into = Into::overwrite, PackedMatrix<T>* workspace = nullptr);
 
-/// The same product, to the bit, as with the matrix that was packed.
+/// The same product, bit for bit, with B packed before.
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           Into into = Into::overwrite);
-/// C = start + A·B: the chain of an element begins with that of `start`, whose stride is 0 if one row
-/// serves all.
+/// C = start + A·B. The chain of multiply-adds of each element begins with the element of `start`,
+/// instead of 0. A stride of 0 adds one row to all rows.
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           MatrixView<const T> start);
 
 namespace detail {
 
-/// The name of OpenBLAS with its kernels, "OpenBLAS (Cooperlake)". Fails if it cannot be loaded.
+/// Name of OpenBLAS and its kernels, "OpenBLAS (Cooperlake)". Loads it; throws if that fails.
 std::string blas_name();
 
-/// C = A·B or C += A·B by OpenBLAS, after blas_name, for C not transposed. Only in f32.
+/// C = A·B or C += A·B in T by OpenBLAS, for C not transposed. Call blas_name before
+/// the first call.
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into);
 
-/// True once a CPU-dependent backend was used; the least precision used so far.
+/// True once a CPU-dependent backend was used; and the lowest precision used so far.
 inline std::atomic<bool> product_of_this_cpu = false;
 inline std::atomic<Precision> least_precision = Precision::f32;
 
-/// How many products the caller is about to make of the matrix.
+/// How many products the caller is about to compute with the matrix.
 enum class Uses { one, many };
 
-/// B in packed form, where the elements of B are in the buffer of `owner`. The packed form is kept
-/// with that buffer for later products (a weight at every step of a decoder). It is freed with the
-/// buffer, and replaced when B is asked for after a modification (Buffer::modified_at). With
-/// Uses::one the result is undefined until B is asked for a second time, as packing does not pay
-/// for a single product, and always if B is small. It is also undefined where the buffer has too
-/// many forms (parts and transposes) already. Any thread may call this.
+/// The packed form of B, whose elements are in the buffer of `owner`. It is cached with that buffer
+/// for later products (a weight at every step of a decoder), until the buffer is freed or modified
+/// (Buffer::modified_at). The result is undefined if B is small; with Uses::one, at the first call,
+/// as packing does not pay for a single product; and if the buffer already caches the maximum
+/// number of forms (parts and transposes). Thread-safe.
 template <class T>
 PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses);
 

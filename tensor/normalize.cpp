@@ -13,8 +13,8 @@ namespace {
 
 using namespace detail;
 
-/// Softmax of up to 64 neighbouring columns at once. The mask, when there is one, repeats over the
-/// outer axes: its element for x[i] is mask[i % mask_size].
+/// Softmax of up to 64 neighbouring columns at once. If there is a mask, it repeats over the outer
+/// axes: its element for x[i] is mask[i % mask_size].
 template <class T>
 void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, const AxisView::Block& block,
                      const AxisView& view) {
@@ -41,11 +41,11 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, const Axi
   });
 }
 
-/// Axes behind an axis, even of extent 1, say how sums along it are made: columns of a batch of one
-/// sentence have the bits that they have among others.
+/// True if `axis` is the last one. The rank decides, not the extents after the axis: a batch of one
+/// sentence must use the same summation order as a larger batch, to give the same bits.
 bool is_last(const Tensor& x, int axis) { return x.shape().axis(axis) == x.rank() - 1; }
 
-/// body(begin, size) for blocks of n elements; the sum of what it returns.
+/// Calls body(begin, size) for blocks of n elements, and adds up its results.
 template <class Body>
 double sum_of_blocks(Index n, Body body) {
   double total = 0;
@@ -54,7 +54,7 @@ double sum_of_blocks(Index n, Body body) {
   return total;
 }
 
-/// Padding at the end of a row does not change the order of the sum.
+/// Trailing zeros of y (padding) are left out, so that they do not change the order of the sum.
 template <class T>
 void softmax_backward_row(const T* y, const T* dy, T* dx, Index n) {
   Index used = n;
@@ -64,18 +64,18 @@ void softmax_backward_row(const T* y, const T* dy, T* dx, Index n) {
   for (Index i = 0; i < n; ++i) dx[i] = y[i] * (dy[i] - dot);
 }
 
-/// log Σ_i e^{x_i} = shift + log total, in parts: where elements have a large common part, their sum
-/// would round the differences between them away.
+/// log Σ_i e^{x_i} = shift + log total, as two parts. If the elements have a large common offset,
+/// their sum would lose the small differences to rounding.
 template <class T>
 struct LogSum {
-  T shift;       // the largest x_i; the lowest finite number where all are -∞
+  T shift;       // the largest x_i; the lowest finite number if all are -∞
   double total;  // Σ_i e^{x_i - shift}
 };
 
 template <class T>
 LogSum<T> log_sum_of_row(const T* x, Index n) {
   const T shift = std::max(simd::largest(x, n), std::numeric_limits<T>::lowest());
-  if (std::isinf(shift)) {  // `largest` may have ignored a NaN, which is the result then
+  if (std::isinf(shift)) {  // `largest` may have skipped a NaN; the result is NaN then
     const T* nan = std::find_if(x, x + n, [](T v) { return std::isnan(v); });
     return {nan == x + n ? shift : *nan, 1};
   }
@@ -84,8 +84,8 @@ LogSum<T> log_sum_of_row(const T* x, Index n) {
           })};
 }
 
-/// body(first, row, sum) for each column of the i-th block: the offset of its first element, its
-/// elements side by side, and their sum.
+/// Calls body(first, row, sum) for each column of the i-th block: the offset of its first element,
+/// its elements contiguously, and their LogSum.
 template <class T, class Body>
 void for_log_sums(const AxisView& view, Index i, const T* x, const Body& body) {
   const auto [first, width] = view.block(i);
@@ -97,11 +97,11 @@ void for_log_sums(const AxisView& view, Index i, const T* x, const Body& body) {
   }
 }
 
-/// log_sum_exp along an axis, which stays with extent 1.
+/// log_sum_exp along an axis, which is kept with extent 1.
 Tensor log_sum_exp_along(const Tensor& x, int axis) {
   const AxisView view("log_sum_exp", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
-  fill(y, -std::numeric_limits<double>::infinity());  // where the axis is empty
+  fill(y, -std::numeric_limits<double>::infinity());  // the result of an empty axis
   const auto compute = [&]<class T>(Index i, const T* from, T* to) {
     for_log_sums(view, i, from, [&](Index j, const T*, const LogSum<T>& sum) {
       to[view.reduced(j)] = static_cast<T>(sum.shift + std::log(sum.total));
@@ -111,7 +111,7 @@ Tensor log_sum_exp_along(const Tensor& x, int axis) {
   return y;
 }
 
-constexpr Index cross_entropy_rows = 16;  // rows in one tile of work
+constexpr Index cross_entropy_rows = 16;  // rows per tile
 
 void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tensor& mask,
                          const Smoothing& smoothing) {
@@ -131,15 +131,15 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
   }
 }
 
-/// Sparsemax of one column, whose elements stand `step` apart. The threshold is found as in
-/// Michelot (1986): with the elements above τ as support, τ = (Σ_support x - 1) / |support| grows
-/// until the support stays. The largest element is taken off first, so that τ begins at -1.
+/// Sparsemax of one column, whose elements are `step` apart. Finds the threshold τ as in Michelot
+/// (1986): τ = (Σ_support x - 1) / |support| for the elements above the previous τ, until the
+/// support no longer changes. Subtracts the largest element first, so that τ starts at -1.
 template <class T, class Used>
 void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
   double largest = std::numeric_limits<double>::lowest();
   for (Index i = 0; i < n; ++i) {
     const double v = x[i * step];
-    if (used(i) && !(v <= largest)) largest = v;  // a NaN goes on into τ
+    if (used(i) && !(v <= largest)) largest = v;  // a NaN propagates into τ
   }
   const auto above = [&](Index i) { return x[i * step] - largest; };
   double threshold = -1;
@@ -265,7 +265,7 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
   const auto compute = [&]<class T>(Index row, const T* x, const T* weight, const T* norm, T* dx) {
     T* to = dx + row * v;
     const T shift = norm[2 * row], factor = norm[2 * row + 1];
-    if (factor == 0) return static_cast<void>(std::fill_n(to, v, T(0)));  // masked, or all are -∞
+    if (factor == 0) return static_cast<void>(std::fill_n(to, v, T(0)));  // masked, or all -∞
     const T kept = static_cast<T>(1 - smoothing.epsilon),
             even = static_cast<T>(smoothing.epsilon /
                                   static_cast<double>(v - std::ssize(smoothing.without))),
@@ -283,7 +283,7 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
   return result;
 }
 
-/// Rows in one tile of work; each tile has its own sums of dgain and dbias.
+/// Rows per tile. Each tile has its own partial sums of dgain and dbias.
 constexpr Index tile_rows = 64;
 
 LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const Tensor& bias,
@@ -311,7 +311,7 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
   const Index n = x.dim(-1), rows = forward.moments.dim(0);
   const Index tiles = (rows + tile_rows - 1) / tile_rows;
   Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm");
-  Tensor parts = zeros({2, tiles, n}, x.dtype());  // of dgain and of dbias
+  Tensor parts = zeros({2, tiles, n}, x.dtype());  // partial sums of dgain and of dbias
   const auto compute = [&]<class T>(Index row, const T* from, const T* g, const T* dy_data,
                                     const T* moments, T* dx_data, T* parts_data) {
     T* dgain = parts_data + row / tile_rows * n;

@@ -1,4 +1,4 @@
-// The optional backend of matrix products: OpenBLAS, loaded when it is first asked for.
+// The optional backend OpenBLAS of matrix products, loaded at its first use.
 #include <mutex>
 #include <type_traits>
 
@@ -13,7 +13,7 @@
 namespace attune::detail {
 namespace {
 
-/// A product in BLAS's interface for C.
+/// Signature of gemm in CBLAS.
 template <class T>
 using Gemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha,
                   const T* a, int stride_a, const T* b, int stride_b, T beta, T* c, int stride_c);
@@ -22,8 +22,8 @@ struct OpenBlas {
   Gemm<float>* sgemm = nullptr;
   Gemm<double>* dgemm = nullptr;
   void (*set_num_threads)(int) = nullptr;
-  std::string kernels;  // the name of its CPU-specific kernels; empty after an error
-  std::string error;    // why it cannot be used; empty if it can
+  std::string kernels;  // name of its CPU-specific kernels; empty after an error
+  std::string error;    // why OpenBLAS cannot be used; empty if it can
 };
 
 OpenBlas load() {
@@ -66,7 +66,7 @@ std::string blas_name() {
 template <class T>
 void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
                Into into) {
-  constexpr int row_major = 101, as_stored = 111, transposed = 112;  // BLAS's interface for C
+  constexpr int row_major = 101, as_stored = 111, transposed = 112;  // constants of CBLAS
   const auto transpose = [](const auto& x) { return x.transposed ? transposed : as_stored; };
   const auto size = [](Index n) { return static_cast<int>(n); };
   Gemm<T>* gemm;
@@ -76,7 +76,7 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
     gemm = openblas().dgemm;
   }
   product_of_this_cpu.store(true, std::memory_order_relaxed);
-  static std::mutex one_call;  // the serial and OpenMP variants do not lock their table of buffers
+  static std::mutex one_call;  // the serial and OpenMP builds of OpenBLAS do not lock their buffers
   const std::lock_guard lock(one_call);
   openblas().set_num_threads(threads());
   gemm(row_major, transpose(a), transpose(b), size(c.rows), size(c.cols), size(a.cols), T(1),

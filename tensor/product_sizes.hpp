@@ -6,59 +6,57 @@
 
 namespace attune::detail::sizes {
 
-/// The least multiply-adds of a product that OpenBLAS computes, if it is selected: below, its call
-/// and its packing of both factors cost more than they gain.
+/// Fewest multiply-adds of a product that OpenBLAS computes, if it is selected: below, its call and
+/// its packing of both factors cost more than they gain.
 constexpr Index blas_work = 1024 * 1024;
 
-// Kernels of our own.
+// The library's own kernels.
 
-/// Steps of k in a block: the rows of A that a kernel reads at a time (28 KiB) stay in the
-/// first-level cache while panels of B are read from the second. 256 steps were up to 4 % slower:
-/// C is read and written more often.
+/// Steps of k per block. The rows of A that a kernel reads for a block (28 KiB) stay in the
+/// first-level cache, and panels of B in the second-level cache. 256 steps were up to 4 % slower: C
+/// is read and written more often.
 constexpr Index depth_block = 512;
-/// The same for tiles of bf16 (simd/tiles.cpp), and the rows and columns of C that are computed at
-/// once: the blocks of B for it (32 KiB) stay in the first-level cache of Intel's CPUs (48 KiB).
+/// The same for AMX tiles (simd/tiles.cpp), and the rows and columns of C that are computed at
+/// once: their blocks of B (32 KiB) stay in the first-level cache of Intel's CPUs (48 KiB).
 constexpr Index tile_depth_block = 256, tile_width = 32;
-/// The largest tiles of C: their parts of A and B for a block of k (1 MiB) stay in the second-level
-/// cache.
+/// Largest tile of C: its A and B for a block of k (1 MiB) stay in the second-level cache.
 constexpr Index most_rows = 256, most_cols = 256;
-/// Columns of a tile where B is not packed: long pieces of its rows.
+/// Largest number of columns of a tile if B is not packed: its rows are read in long pieces.
 constexpr Index most_cols_of_rows = 2048;
-/// A product is cut into this many tiles for the sake of threads, as long as each has rows enough
-/// to read a panel for, and multiply-adds enough for handing it to another thread.
+/// A product is split into this many tiles for parallelism, as long as a tile has enough rows to
+/// amortise reading a panel, and enough multiply-adds to amortise the dispatch to a thread.
 constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
-/// A transposed A is packed in the order in which the kernel reads it if its columns are at least so
-/// many bytes apart. Closer ones stay in the cache: copying them took 2 % of the smallest models'
-/// training.
+/// A transposed A is packed in the order of the kernel if its columns are at least this many bytes
+/// apart. Closer columns stay in the cache: copying them took 2 % of the smallest models' training.
 constexpr Index packed_bytes = 2048;
-/// Rows of A whole pages apart are gathered into a copy where B has so many columns.
+/// Fewest columns of B for which rows of A that are whole pages apart are copied together first.
 constexpr Index gathered_columns = 128;
-/// Rows of C up to which B is read as it is: packing it would take longer than the product.
+/// Up to this many rows of C, B is not packed: packing would take longer than the product.
 constexpr Index few_rows = 4;
-/// Elements of A that one thread turns into pairs of bf16.
+/// Elements of A per thread when converting to pairs of bf16.
 constexpr Index conversion_work = 64 * 1024;
-/// Multiply-adds of small products that one thread makes in a row.
+/// Multiply-adds per thread in a batch of small products.
 constexpr Index small_product = 32 * 1024;
 
-// Packed weights that are kept (kept_packed in matmul.cpp).
+// Cached packed weights (kept_packed in matmul.cpp).
 
-/// With this many rows of A, packing B for each product costs little (with 320 rows, a beam of 5
-/// over 64 sentences, it took 6 % of a search). With fewer columns of B, no packed form is kept
-/// either.
+/// From this many rows of A on, packing B for each product is cheap enough, so no packed form is
+/// cached. (With 320 rows, a beam of 5 over 64 sentences, packing took 6 % of a search.) With fewer
+/// columns of B than few_columns, none is cached either.
 constexpr Index many_rows = 512, few_columns = 16;
-/// Elements below which packing a matrix each time costs less than looking for its packed form.
+/// Below this many elements, packing each time is faster than looking up a cached form.
 constexpr Index few_elements = 1024;
 
 // Recurrences and gradients.
 
-/// From this many steps on, packing W_h pays within one call. With fewer steps, but at least so
-/// many rows, it pays if more calls follow, as in a decoder.
+/// From this many steps on, packing W_h pays within one call. With fewer steps, but at least
+/// enough_step_rows rows, it pays if more calls follow, as in a decoder.
 constexpr Index enough_steps = 3, enough_step_rows = 2;
-/// Rows of a batch that one thread takes through all steps of a recurrence, at most and at least:
-/// with fewer, products become those of a matrix and a vector.
+/// Most and fewest rows of a batch that one thread takes through all steps of a recurrence: with
+/// fewer rows, matrix products degenerate to matrix-vector products.
 constexpr Index most_tile_rows = 40, least_tile_rows = 8;
-/// Rows of a step from which on its share of a weight's gradient is a product of its own; fewer are
-/// copied into one product over several steps.
+/// From this many rows per step on, the gradient of a weight is computed by one product per step.
+/// With fewer, the rows of several steps are copied into one product.
 constexpr Index enough_gradient_rows = 256;
 
 }  // namespace attune::detail::sizes

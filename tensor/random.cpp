@@ -24,9 +24,8 @@ std::uint64_t hash(std::string_view text) {
   return h;
 }
 
-/// log(x) for x in (0, 1], from IEEE-exact operations only (libm differs between machines):
-/// x = m 2^e with m in [1/sqrt 2, sqrt 2),  log m = 2 atanh(z),  z = (m - 1) / (m + 1), |z| <
-/// 0.172.
+/// log(x) for x in (0, 1], from operations that IEEE 754 defines exactly (libm differs by machine):
+/// x = m 2^e, m in [1/sqrt 2, sqrt 2),  log m = 2 atanh(z),  z = (m - 1) / (m + 1), |z| < 0.172.
 double log_of(double x) {
   int e;
   double m = std::frexp(x, &e);

@@ -1,4 +1,4 @@
-// A counter-based random generator: the same numbers on every machine.
+// A counter-based random generator: a seed gives the same numbers on every machine.
 #pragma once
 
 #include <array>
@@ -12,21 +12,22 @@
 
 namespace attune {
 
-/// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-/// SC 2011): block n of a stream is a keyed bijection of n, so a state is three integers, and
-/// different seeds (keys) and streams (half of the counter) are independent. Nothing depends on the
-/// C++ library's distributions or on libm, so a seed gives the same numbers everywhere.
+/// The generator Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
+/// 1, 2, 3", SC 2011). Block n of a stream is a keyed bijection of n. So the state is three
+/// integers, and different seeds (keys) and streams (half of the counter) are independent. The
+/// numbers do not depend on the C++ library or on libm.
 class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
-  /// The stream that belongs to a name: initial values of a parameter depend on (seed, path) only.
+  /// The stream with this name: initial values of a parameter depend on (seed, path) only.
   Random(std::uint64_t seed, std::string_view name);
 
+  /// The next 32 random bits.
   std::uint32_t bits();
-  /// As many calls of bits(), at several times the speed.
+  /// The same numbers as words.size() calls of bits(), several times faster.
   void bits(std::span<std::uint32_t> words);
-  /// Dropout's factors (Srivastava et al., 2014): 0 with a probability of `rate`, else 1 / (1 - rate);
-  /// each takes a call of bits().
+  /// Factors of dropout (Srivastava et al., 2014): 0 with probability `rate`, else 1 / (1 - rate).
+  /// Each factor uses one call of bits().
   template <class T>
   void dropout(double rate, std::span<T> factors);
   /// Uniform in [0, 1), a multiple of 2^-53.
@@ -37,15 +38,15 @@ class Random {
   /// Standard normal (Box and Muller, 1958).
   double normal();
 
-  /// All that is needed to go on from here: seed, stream and position.
+  /// The whole state of the generator: seed, stream and position.
   using State = std::array<std::uint64_t, 3>;
   State state() const { return {seed_, stream_, position_}; }
   static Random from(const State& state);
-  /// The state to and from a checkpoint's metadata, as "NAME" with three integers. Load throws, with
-  /// nothing changed, where it is missing or anything else.
+  /// Writes the state to a checkpoint's metadata, and reads it: three integers under the key
+  /// `name`. load throws, with nothing changed, if the key is missing or its value malformed.
   void save(std::map<std::string, std::string>& metadata, const std::string& name) const;
   void load(const std::map<std::string, std::string>& metadata, const std::string& name);
-  /// The same stream, `words` calls of bits() further on.
+  /// This generator advanced by `words` calls of bits().
   Random ahead(std::uint64_t words) const { return from({seed_, stream_, position_ + words}); }
 
  private:
@@ -55,11 +56,11 @@ class Random {
   bool block_valid_ = false;
 };
 
-/// A random order of 0 .. n-1 (Fisher and Yates).
+/// A random permutation of 0 .. n-1 (Fisher and Yates).
 std::vector<std::uint32_t> shuffled(std::size_t n, Random random);
 
-// Random tensors. Each call draws new numbers, as `random` moves on; the values are those of f64,
-// rounded to the dtype.
+// Random tensors. Each call advances `random`. Values are computed in f64 and rounded to the dtype.
+/// Standard normal.
 Tensor normal(const Shape& shape, Random& random, DType dtype = DType::f32);
 /// Uniform in [low, high).
 Tensor uniform(const Shape& shape, Random& random, double low = 0, double high = 1,
@@ -68,9 +69,9 @@ Tensor uniform(const Shape& shape, Random& random, double low = 0, double high =
 Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype = DType::f32);
 /// i32, uniform in [low, high).
 Tensor integers(const Shape& shape, Random& random, Index low, Index high);
-/// (n) i32: the numbers below n in a random order.
+/// (n) i32: a random permutation of 0 .. n-1.
 Tensor permutation(Index n, Random& random);
-/// logits (..., V) -> (...) i32: classes with probabilities softmax(logits), by Gumbel's method.
+/// logits (..., V) -> (...) i32: samples from softmax(logits), by the Gumbel-max trick.
 Tensor categorical(const Tensor& logits, Random& random);
 
 }  // namespace attune

@@ -1,5 +1,5 @@
-// One driver for the LSTM and both GRUs: tiles of rows walk through the steps and make the products
-// with W_h; a cell says what it makes of a row.
+// One implementation for the LSTM and both GRUs: each tile of rows runs through all steps and
+// computes the products with W_h; each cell supplies its per-row update.
 #include <vector>
 
 #include <attune/tensor/arrange.hpp>
@@ -16,16 +16,16 @@ namespace {
 
 using namespace detail;
 
-/// A recurrence of T steps, their order, and how the cell's columns stand, in blocks of H. A step
-/// makes its products in two parts: of the first gates from h_{t-1}, and of the others, if any, from
-/// r ⊙ h_{t-1}.
+/// A recurrence of T steps: their order, and the layout of the gates, in blocks of H columns. A
+/// step has up to two matrix products, called parts: h_{t-1} W_h for the first gates, and (r ⊙
+/// h_{t-1}) W_h for the others, if any.
 struct Walk {
   Cell cell;
   Index steps, batch, hidden;
   Direction direction;
-  Index gates = gates_of(cell);                                   // of xw and of W_h
+  Index gates = gates_of(cell);                                   // blocks of xw and of W_h
   Index from_state = cell == Cell::gru_reset_before ? 2 : gates;  // gates of the first part
-  Index kept = cell == Cell::gru_reset_before ? 3 : 4;            // of `gates` in RecurrentStates
+  Index kept = cell == Cell::gru_reset_before ? 3 : 4;            // blocks of states.gates
 
   Index step(Index i) const { return direction == Direction::forward ? i : steps - 1 - i; }
   Index width() const { return gates * hidden; }
@@ -35,7 +35,7 @@ Walk walk_of(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Tensor>& o)
   return {o.cell, xw.dim(0), xw.dim(1), w_h.dim(0), o.direction};
 }
 
-/// What is defined of the optional inputs has xw's dtype.
+/// The optional inputs in xw's dtype; throws if a shape does not fit.
 void check_recurrent(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Tensor>& o) {
   const bool lstm = o.cell == Cell::lstm;
   const char* const operation = operation_of(o.cell);
@@ -61,8 +61,8 @@ Tensor defined_or_zeros(const Tensor& x, const Shape& shape, DType dtype) {
   return x.defined() ? x : zeros(shape, dtype);
 }
 
-/// The product of a step that makes the gates in columns [begin, begin + columns): W_h's part of
-/// them, or for backward its transpose, as all steps use it.
+/// One matrix product of a step, which computes the gates in columns [begin, begin + columns): the
+/// columns of W_h for it, or their transpose in backward. All steps share it.
 template <class T>
 struct Part {
   Index begin, columns;
@@ -98,14 +98,13 @@ struct BatchTile {
   Index begin, end;
   Index count() const { return end - begin; }
 
-  /// These rows of a (B, cols) slab.
+  /// These rows of a (B, cols) matrix.
   template <class T>
   MatrixView<T> of(T* slab, Index cols, Index stride) const {
     return {slab + begin * stride, count(), cols, stride};
   }
 
-  /// Without those at both ends that are masked, given a step's mask (B) or null: the product need
-  /// not be made for them.
+  /// Without masked rows at both ends, which need no product. `mask` is of one step (B), or null.
   template <class T>
   BatchTile used(const T* mask) const {
     BatchTile used = *this;
@@ -114,11 +113,11 @@ struct BatchTile {
     while (used.count() > 0 && mask[used.end - 1] == 0) --used.end;
     return used;
   }
-  /// The same rows, counted from the first of another tile.
+  /// The same rows, relative to the first row of another tile.
   BatchTile within(const BatchTile& tile) const { return {begin - tile.begin, end - tile.begin}; }
 };
 
-/// body(tile) for tiles of the batch, side by side: even shares, for an even number of threads.
+/// Calls body(tile) for tiles of the batch in parallel: equal shares, an even number of tiles.
 template <class Body>
 void for_batch_tiles(Index batch, Body body) {
   constexpr Index pair = 2 * sizes::most_tile_rows;
@@ -130,12 +129,12 @@ void for_batch_tiles(Index batch, Body body) {
                   });
 }
 
-/// States (T, B, H) and what they start from (B, H), or nulls where a cell has none.
+/// States (T, B, H) and the initial states (B, H); null if the cell does not have them.
 template <class T>
 struct StateRows {
   const T *initial, *all;
 
-  /// The row's state before the i-th step in walking order.
+  /// The row's state before the i-th visited step.
   const T* before(const Walk& walk, Index i, Index row) const {
     if (!all) return nullptr;
     const T* states = i == 0 ? initial : all + walk.step(i - 1) * walk.batch * walk.hidden;
@@ -143,16 +142,16 @@ struct StateRows {
   }
 };
 
-/// What a forward pass reads and writes. Null is what a cell does not have.
+/// Inputs and outputs of a forward pass. Pointers are null if the cell does not use them.
 template <class T>
 struct ForwardPass {
   Walk walk;
   const T *xw, *b_hn, *mask;
   StateRows<T> from_h, from_c;
-  T *h, *c, *rh;  // (T, B, H); rh is what part 1 multiplies
+  T *h, *c, *rh;  // (T, B, H); rh is the left factor of part 1
   T* gates;       // (T, B, kept · H)
 
-  /// Row `at` of (T·B), whose products of part p are in hw (G·H).
+  /// The update of row `at` of (T·B) after the product of part p, whose result is in hw (G·H).
   void run(std::size_t p, Index at, const T* hw, const T* h_prev, const T* c_prev) const {
     const Index n = walk.hidden;
     const T* x = xw + at * walk.width();
@@ -165,7 +164,7 @@ struct ForwardPass {
     if (p == 1 || !rh) simd::run(update, n);
   }
 
-  /// Where the mask is 0: the states go on, and nothing flows back.
+  /// The update of a masked row: the states are copied, and the gates are 0, which stops gradients.
   void carry_over(Index at, const T* h_prev, const T* c_prev) const {
     const Index n = walk.hidden, kept = walk.kept * n;
     std::copy_n(h_prev, n, h + at * n);
@@ -175,7 +174,7 @@ struct ForwardPass {
   }
 };
 
-/// Takes each tile of rows through all steps: products with W_h, then the cell, part by part.
+/// Runs each tile of rows through all steps. Each part is a product with W_h and the cell's update.
 template <class T>
 void run_forward(const ForwardPass<T>& pass, const std::vector<Part<T>>& parts) {
   const Walk& walk = pass.walk;
@@ -205,17 +204,17 @@ void run_forward(const ForwardPass<T>& pass, const std::vector<Part<T>>& parts) 
   });
 }
 
-/// What a backward pass reads and writes.
+/// Inputs and outputs of a backward pass.
 template <class T>
 struct BackwardPass {
   Walk walk;
   const T *mask, *dh, *gates;  // (T, B), (T, B, H), (T, B, kept · H); the first two may be null
   StateRows<T> h, c;
-  T *dxw, *dhw;  // (T, B, G·H), perhaps the same
-  T *dh0, *dc0;  // (B, H): carry ∂L/∂h and ∂L/∂c from step to step
+  T *dxw, *dhw;  // (T, B, G·H), may be the same
+  T *dh0, *dc0;  // (B, H): hold ∂L/∂h and ∂L/∂c while going from step to step
 
-  /// Row `at` of (T·B) and `row` of (B). `scratch` (H) is the row's, and dproduct (H) the gradient
-  /// of what part 1 multiplied.
+  /// The gradients of row `at` of (T·B), which is `row` of (B). `scratch` (H) belongs to the row.
+  /// dproduct (H) is the gradient of the left factor of part 1.
   void run(std::size_t p, Index at, Index row, Index i, T* scratch, const T* dproduct) const {
     const Index n = walk.hidden, width = walk.width();
     const T *g = gates + at * walk.kept * n, *h_prev = h.before(walk, i, row);
@@ -225,7 +224,7 @@ struct BackwardPass {
       simd::run(simd::LstmBackwardRow<T>{g, c.before(walk, i, row), c.all + at * n, dh_prev,
                                          dc0 + row * n, dx},
                 n);
-      std::fill_n(dh_prev, n, T(0));  // a masked row carries its gradient over instead
+      std::fill_n(dh_prev, n, T(0));  // in a masked row the gradient remains instead
       return;
     }
     if (p == 1 || reset_after) {
@@ -244,8 +243,8 @@ struct BackwardPass {
   }
 };
 
-/// Takes each tile back through all steps, from the last part to the first: the cell, and then the
-/// product of dhw with W_hᵀ, which part 0 adds to dh_{t-1}.
+/// Runs each tile back through all steps. Each part, the last one first, is the cell's gradient and
+/// the product of dhw with W_hᵀ, which part 0 adds to dh_{t-1}.
 template <class T>
 void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts) {
   const Walk& walk = pass.walk;

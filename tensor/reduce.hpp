@@ -1,4 +1,4 @@
-// Sums, means, extremes over axes.
+// Reductions over axes: sums, means, extrema, norms.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace attune {
 
-/// Whether a reduced axis stays with extent 1.
+/// Whether a reduced axis is kept in the result, with extent 1.
 enum class KeepAxes : bool { no, yes };
 
-/// The axes of a reduction: one, several, or all where none is given. Negative ones count from the
-/// end. An axis that is named twice is an error.
+/// The axes of a reduction: one axis, several, or all axes if empty. Negative axes count from the
+/// end. Reductions throw if an axis is named twice or does not exist.
 struct Axes : std::vector<int> {
   Axes() = default;
   Axes(int axis) : vector{axis} {}                          // NOLINT: sum(x, -1)
@@ -19,25 +19,28 @@ struct Axes : std::vector<int> {
   Axes(std::vector<int> axes) : vector(std::move(axes)) {}  // NOLINT
 };
 
-// i32 elements are summed and multiplied as double; a result that no i32 holds is an error.
+// i32 elements are reduced in double. Throws if a result does not fit in i32.
+/// The sum of the elements; 0 if there are none.
 Tensor sum(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
+/// The mean of the elements. Throws if there are none.
 Tensor mean(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// The product of the elements; 1 of nothing.
+/// The product of the elements; 1 if there are none.
 Tensor prod(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// The largest element; NaN counts as larger than any number. Throws if x has no elements.
+/// The largest element; NaN if any element is NaN. Throws if there are no elements.
 Tensor max(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// The smallest element; NaN counts as smaller than any number. Throws if x has no elements.
+/// The smallest element; NaN if any element is NaN. Throws if there are no elements.
 Tensor min(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// 1 if any, or each, element is not 0; else 0. Of x's dtype.
+/// `any`: 1 if at least one element is nonzero. `all`: 1 if all are. Else 0, in x's dtype.
 Tensor any(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Tensor all(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
-/// Whether each axis of the shape is one of `axes`.
+/// For each axis of the shape, whether the reduction `axes` reduces it.
 std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape& shape,
                                               const Axes& axes);
 
-/// How kernels that reduce one axis reduce several: x is permuted by `order` and reshaped to `shape`,
-/// which has them as one `axis`, and the result reshaped to `reduced`. One axis stays where it is.
+/// A reduction over several axes, expressed as a reduction over one: permute x by `order`, reshape
+/// it to `shape`, reduce its axis `axis`, and reshape the result to `reduced`. A single axis needs
+/// no permutation: `order` is then empty.
 struct JoinedAxes {
   std::vector<int> order;
   Shape shape, reduced;
@@ -45,7 +48,7 @@ struct JoinedAxes {
 };
 JoinedAxes join_axes(const char* operation, const Shape& shape, const Axes& axes, KeepAxes keep);
 
-/// f(x, axis), which leaves extent 1 there, over several axes of a Tensor or Var.
+/// Reduces several axes of a Tensor or Var with f(x, axis), which reduces one axis to extent 1.
 template <Value X, class F>
 X over_axes(const char* operation, const X& x, const Axes& axes, KeepAxes keep, F f) {
   const JoinedAxes joined = join_axes(operation, x.shape(), axes, keep);
@@ -54,44 +57,44 @@ X over_axes(const char* operation, const X& x, const Axes& axes, KeepAxes keep, 
                  joined.reduced);
 }
 
-/// The product along an axis, which stays with extent 1, and its gradient: each element gets dy
-/// times the product of the others.
+/// The product along an axis, which is kept with extent 1.
 Tensor prod_forward(const Tensor& x, int axis);
+/// Its gradient: dx_i = dy Π_{j≠i} x_j.
 Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis);
 
-/// The sum over whatever was broadcast when `shape` became x's shape: the gradient of broadcasting.
+/// The gradient of broadcasting: sums x over the axes along which `shape` broadcasts to x's shape.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-/// Number of elements that are reduced into one.
+/// Number of elements that are reduced to one.
 Index reduced_size(const Shape& shape, const Axes& axes);
 
-/// The index, i32, of the largest or smallest element along an axis: the first one of equals, or of
-/// NaNs. (..., n) -> (...) by default.
+/// The index, i32, of the largest or smallest element along an axis. NaN counts as the largest or
+/// smallest. Of several equal elements the first. (..., n) -> (...) by default.
 Tensor argmax(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
 Tensor argmin(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
 
-/// The largest element along an axis, which stays with extent 1, and its place there: the first of
-/// equals, or of NaNs, which count as larger than any number. Throws where the axis is empty.
+/// Maximum along an axis, which is kept with extent 1, and its index. Of several equal elements the
+/// first; NaN counts as largest. Throws if the axis is empty.
 struct Largest {
   Tensor values;
-  Tensor places;  // i32
+  Tensor places;  // i32, the index along the axis
 };
 Largest max_forward(const Tensor& x, int axis, const char* operation = "max");
 
-/// dx of that shape: dy at the places found along the axis, 0 elsewhere.
+/// The gradient of max_forward, dx of `shape`: dy at the indices `places`, 0 elsewhere.
 Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis);
 
-/// √(Σ x²), accumulated in double; squares that would overflow or vanish there are scaled first.
+/// √(Σ x²), accumulated in double. Scales the elements first if their squares over- or underflow.
 Tensor norm(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
 /// Σ x² over all elements, accumulated in double in a fixed order.
 double sum_of_squares(const Tensor& x);
 
-/// The first element that is NaN or infinite: "(4, 5), element (0, 3) is -inf". Empty where there
-/// is none, as in a tensor of i32 or one that is not defined.
+/// Describes the first element that is NaN or infinite: "(4, 5), element (0, 3) is -inf". Empty if
+/// all elements are finite, and for a tensor that is i32 or undefined.
 std::string first_not_finite(const Tensor& x);
 
-/// The index of the element of that number, in row-major order; and as text, "(0, 3)".
+/// The index of element `number` in row-major order; and the same as text, "(0, 3)".
 std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number);
 std::string element_name(const Shape& shape, Index number);
 

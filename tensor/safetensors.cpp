@@ -27,7 +27,7 @@ namespace {
 
 // The JSON header
 
-/// What is wrong with a file, without its path.
+/// An error in a file's contents, without the path.
 struct Malformed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -37,8 +37,8 @@ template <class... Args>
   throw Malformed(fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// The members of an object. The parser gets the place of each by this operator, and would let the
-/// last of those of one name win.
+/// The members of a JSON object; throws if a name occurs twice. The parser inserts members with
+/// this operator, and would otherwise overwrite the earlier ones.
 template <class Key, class Value, class... Rest>
 struct UniqueNames : std::map<Key, Value, Rest...> {
   Value& operator[](const Key& name) {
@@ -53,7 +53,7 @@ using Json = nlohmann::basic_json<UniqueNames>;
 
 float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
-/// 1 sign, 5 exponent and 10 significand bits (IEEE 754 binary16).
+/// f32 from binary16: 1 sign, 5 exponent and 10 significand bits (IEEE 754).
 float from_f16(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31, significand = bits & 1023;
   const float finite =
@@ -69,7 +69,7 @@ std::int32_t narrowed(From x) {
   return static_cast<std::int32_t>(x);
 }
 
-/// Elements of type From, of which `convert` makes those of the tensor.
+/// Converts the elements of `bytes`, of type From, with `convert` into those of the tensor.
 template <class From, auto convert>
 void convert_elements(std::span<const std::byte> bytes, Tensor& to) {
   auto* element = to.mutable_data<decltype(convert(From{}))>();
@@ -80,12 +80,12 @@ void convert_elements(std::span<const std::byte> bytes, Tensor& to) {
   }
 }
 
-/// A dtype of the format, and what it is read as.
+/// A dtype of the format, and the DType that it is read as.
 struct FileDType {
   std::string_view name;
   std::size_t bytes;
   DType as;
-  void (*convert)(std::span<const std::byte> bytes, Tensor& to) = nullptr;  // null: as they are
+  void (*convert)(std::span<const std::byte> bytes, Tensor& to) = nullptr;  // null: copied
 };
 template <class From>
 constexpr FileDType narrow(std::string_view name) {
@@ -106,13 +106,13 @@ constexpr FileDType file_dtypes[] = {
     narrow<std::uint8_t>("U8"),
 };
 
-/// Where a tensor's bytes are, counted from the end of the header.
+/// Dtype, shape and byte range of a tensor; offsets are relative to the end of the header.
 struct Entry {
   std::string name, dtype;
   Shape shape;
   std::size_t begin, end;
 
-  /// Null where the dtype is unknown.
+  /// Null if the dtype is not supported.
   const FileDType* read_as() const {
     const auto* found = std::ranges::find(file_dtypes, dtype, &FileDType::name);
     return found == std::end(file_dtypes) ? nullptr : found;
@@ -121,19 +121,19 @@ struct Entry {
 
 constexpr const char* metadata_name = "__metadata__";
 
-/// As the format calls it.
+/// Name of a DType in the format.
 const char* format_name(DType dtype) {
   return dtype == DType::f32 ? "F32" : dtype == DType::f64 ? "F64" : "I32";
 }
 
 Shape read_shape(const std::vector<Index>& extents) try {
   return Shape(extents);
-} catch (const Error&) {  // its size overflows
+} catch (const Error&) {  // the number of elements overflows
   malformed("{} is larger than the file", to_string(extents));
 }
 
-/// Throws where the text is deeper than {NAME: {"shape": [NUMBER, ...]}}: parsed, each level takes
-/// many times the byte that it is written with.
+/// Throws if the text is nested deeper than {NAME: {"shape": [NUMBER, ...]}}: when parsed, each
+/// level would take many times more memory than its byte in the text.
 void check_depth(std::string_view text) {
   int depth = 0;
   bool quoted = false;
@@ -149,7 +149,7 @@ void check_depth(std::string_view text) {
 }
 
 Json parse_json(std::string_view text) try {
-  // The parser would take it for the end of the text.
+  // The parser would take it as the end of the text.
   if (text.find('\0') != text.npos) malformed("there is a NUL in its header");
   check_depth(text);
   return Json::parse(text);
@@ -202,9 +202,8 @@ Entry read_entry(const std::string& name, const Json& value, std::size_t availab
 ///     {"__metadata__": {NAME: TEXT, ...},
 ///      NAME: {"dtype": TEXT, "shape": [NUMBER, ...], "data_offsets": [NUMBER, NUMBER]}, ...}
 ///
-/// Returns the entries in the order of their bytes. Throws Malformed unless they take the bytes up
-/// one after another, without gap, overlap or rest. Time and memory grow with the text's length and
-/// no faster.
+/// Returns the entries in the order of their bytes. Throws Malformed unless they cover all bytes
+/// without gap or overlap. Time and memory are linear in the length of the text.
 std::vector<Entry> read_header(std::string_view text, std::size_t available, Metadata& metadata) {
   const Json json = parse_json(text);
   if (!json.is_object()) malformed("its header is not a JSON object");
@@ -230,7 +229,7 @@ std::vector<Entry> read_header(std::string_view text, std::size_t available, Met
   return entries;
 }
 
-/// The header of a file with these contents, tensors in the order of the map.
+/// The JSON header of a file with these contents; tensors in the order of the map.
 std::string header_text(const Safetensors& contents) try {
   std::string text = "{";
   if (!contents.metadata.empty())
@@ -245,7 +244,7 @@ std::string header_text(const Safetensors& contents) try {
     at = end;
   }
   text += '}';
-  // Spaces, so that the tensors are aligned in the file.
+  // spaces align the tensors in the file
   text.append((8 - text.size() % 8) % 8, ' ');
   return text;
 } catch (const nlohmann::json::exception&) {
@@ -254,7 +253,7 @@ std::string header_text(const Safetensors& contents) try {
 
 // The file
 
-constexpr std::size_t longest_header = std::size_t{100} << 20;  // the format's own limit
+constexpr std::size_t longest_header = std::size_t{100} << 20;  // limit of the format
 
 std::string_view chars_of(const Tensor& x) {
   const std::span bytes = bytes_of(x);
@@ -265,7 +264,7 @@ constexpr const char* checksum_name = "attune.checksum";
 constexpr const char* function_name = "attune.checksum_function";
 constexpr const char* function = "XXH3-64";
 
-/// Of contents without a checksum among their metadata.
+/// The checksum of contents whose metadata have no checksum.
 std::string checksum_of(const Safetensors& contents) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
@@ -285,8 +284,8 @@ std::string checksum_of(const Safetensors& contents) {
   return fmt::format("{:016x}", XXH3_64bits_digest(&state));
 }
 
-/// Takes the checksum out of the metadata, and verifies it where there is one. It has two entries:
-/// if the name of one is damaged, the other shows that this is no older file without a checksum.
+/// Removes the checksum from the metadata, and verifies it if there is one. It has two entries, so
+/// that a file with one damaged entry is not mistaken for an older file without a checksum.
 void verify(Safetensors& contents) {
   const auto sum = contents.metadata.extract(checksum_name),
              by = contents.metadata.extract(function_name);
@@ -303,7 +302,7 @@ void verify(Safetensors& contents) {
   contents.checksum = sum.mapped();
 }
 
-/// Throws Malformed where no tensor has the dtype or the elements.
+/// Throws Malformed if the dtype is not supported or an element cannot be converted.
 Tensor read_tensor(const Entry& entry, const auto& read) {
   const FileDType* dtype = entry.read_as();
   if (!dtype) malformed("dtype {} is unknown", in_quotes(entry.dtype));
@@ -318,8 +317,8 @@ Tensor read_tensor(const Entry& entry, const auto& read) {
   return x;
 }
 
-/// A file of `size` bytes, of which read(at, to) reads some: eight bytes with the length of the
-/// header, the header, and the tensors. `name` begins messages.
+/// Reads a file of `size` bytes by read(at, to): eight bytes with the length of the header, the
+/// header, and the tensors. `name` is the first word of messages.
 Safetensors read_contents(std::size_t size, const auto& read, const std::string& name) try {
   std::uint64_t length = 0;
   if (size < sizeof length) malformed("it is shorter than its header");
@@ -361,7 +360,7 @@ const Tensor* Safetensors::find(std::string_view name) const {
 }
 
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents) {
-  Safetensors file = contents;  // which shares the tensors
+  Safetensors file = contents;  // shares the tensors with `contents`
   file.metadata.erase(checksum_name), file.metadata.erase(function_name);
   file.metadata.insert({{checksum_name, checksum_of(file)}, {function_name, function}});
   const std::string header = header_text(file);

@@ -1,5 +1,5 @@
-// Named tensors in a file, in the safetensors format: eight bytes of header length, a JSON header
-// with dtype, shape and place of every tensor, and their bytes.
+// Named tensors in a file of the safetensors format: eight bytes with the length of the header, a
+// JSON header with dtype, shape and byte offsets of every tensor, and the bytes of the tensors.
 #pragma once
 
 #include <cstddef>
@@ -14,41 +14,42 @@
 
 namespace attune {
 
-/// What a file says beside its tensors: strings only, by the format.
+/// Metadata of a file: names and values, both strings, as the format requires.
 using Metadata = std::map<std::string, std::string>;
 
 /// The contents of a safetensors file.
 struct Safetensors {
   std::map<std::string, Tensor, std::less<>> tensors;
   Metadata metadata;
-  /// The checksum of the file that this was read from, after it was verified; empty without one.
+  /// Checksum of the file that was read, already verified; empty if the file has none.
   std::string checksum = {};
-  /// Tensors of the file that are not in `tensors`, by name, and why: what `find` throws of them.
+  /// Tensors that could not be converted: their names, and the error that `find` throws for each.
   std::map<std::string, std::string, std::less<>> refused = {};
 
-  /// Throws when there is a tensor of that name.
+  /// Throws if a tensor of that name exists.
   void add(const std::string& name, Tensor tensor);
-  /// The tensor of that name, or null. Throws when it is refused.
+  /// The tensor of that name, or null. Throws if it is in `refused`.
   const Tensor* find(std::string_view name) const;
 };
 
-/// Writes all tensors, or changes nothing and throws.
+/// Writes all tensors and the metadata. Throws an Error if that fails; the old file is
+/// then unchanged.
 ///
-/// The file gets two more entries of metadata, by which damage is noticed when it is read:
-/// "attune.checksum_function" is "XXH3-64", and "attune.checksum" has that function's value, as 16
-/// hexadecimal digits, of these texts in turn: how many other entries of metadata there are; of
-/// each its name and text; of each tensor its name, its dtype (F32, F64, I32), its extents ("2,3")
-/// and its bytes. Entries and tensors are in the order of their names; a number is 8 bytes, the
-/// lowest first, and such a number with its length stands before each text.
+/// Two entries are added to the metadata, to detect damage when the file is read:
+/// "attune.checksum_function" is "XXH3-64", and "attune.checksum" is the XXH3-64 hash as 16
+/// hexadecimal digits. The hash covers: the number of other metadata entries; name and value of
+/// each; then, for each tensor, its name, its dtype (F32, F64, I32), its extents ("2,3") and its
+/// bytes. Entries and tensors are sorted by name. A number is 8 bytes, little-endian. Every string,
+/// and the bytes of every tensor, are preceded by their length as such a number.
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents);
 
-/// Reads a file. BF16 and F16 become f32, and other integers i32; a tensor of another dtype, or with
-/// an integer that no i32 holds, is refused, but not the file. Every size is checked against the file before anything
-/// is allocated; overlapping, missing or trailing bytes are errors, and so are another checksum
-/// than that of the contents and anything but a regular file. Messages begin with the path.
+/// Reads a file. Converts BF16 and F16 to f32, and other integers to i32. A tensor of another
+/// dtype, or with an integer that does not fit in i32, is put into `refused`; the others are still
+/// read. Checks every size against the file before allocating memory. Throws, with the path first,
+/// for anything but a regular file, overlapping, missing or trailing bytes, and a wrong checksum.
 Safetensors load_safetensors(const std::filesystem::path& path);
 
-/// The same of the bytes of such a file, which may be part of a program.
+/// Reads the bytes of such a file from memory, for example data embedded in a program.
 Safetensors load_safetensors(std::span<const std::byte> bytes);
 
 }  // namespace attune

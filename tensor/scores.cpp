@@ -8,19 +8,18 @@
 namespace attune {
 namespace {
 
-/// Sentences of a batch in one tile of work.
+/// Sentences per tile.
 constexpr Index tile_batch = 8;
 
-/// Weights or scores (K, S, B), with queries (B, D) and rows of a memory (S, B, D), of which each
-/// of K heads has `a` elements.
+/// Extents of weights or scores (K, S, B), queries (B, D) and memory (S, B, D); `a` is D / K.
 struct HeadExtents {
   Index heads, s, b, a;
 
   Index rows() const { return s * b; }
-  /// Rows in a tile. `work` is that of an element, a multiply-add being 1.
+  /// Rows per tile. `work` is the cost of an element relative to a multiply-add.
   Index tile(Index work = 1) const { return rows_of_tile(heads * a * work); }
 
-  /// body(weight, query, part), where these begin for each head, for rows [begin, end) of (S·B, D).
+  /// Calls body(weight, query, part), the offsets for each head, for rows [begin, end) of (S·B, D).
   template <class Body>
   void for_rows(Index begin, Index end, const Body& body) const {
     for (Index row = begin; row < end; ++row) {
@@ -28,8 +27,8 @@ struct HeadExtents {
         body(head * rows() + row, (row % b * heads + head) * a, (row * heads + head) * a);
     }
   }
-  /// The same for the rows of sentences [begin, end), step after step: a body may add to a sum of
-  /// its sentence, and the rows of one step are contiguous in memory.
+  /// The same for the rows of sentences [begin, end), step by step: a body may add to a sum of its
+  /// sentence without a race, and the rows of one step are contiguous in memory.
   template <class Body>
   void for_sentences(Index begin, Index end, const Body& body) const {
     for (Index first = begin; first < rows(); first += b)
@@ -58,7 +57,7 @@ HeadExtents heads_of(const char* operation, const Tensor& weights, const char* n
   return {heads, check['S'], check['B'], check['D'] / heads};
 }
 
-/// Checks positions (W, B) against a sequence (S, B, ...); returns the elements of one of its rows.
+/// Checks positions (W, B) against a sequence (S, B, ...); returns the size of one row of x.
 Index check_window(const Tensor& x, const Tensor& positions) {
   if (x.rank() < 2) fail("window", "{} has no (S, B)", x.shape());
   ShapeCheck check("window");
@@ -84,7 +83,7 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
                                                 const Tensor& de, Tensor& dk) {
   const HeadExtents n = check_additive(q, k, v);
   Tensor dq = zeros(q.shape(), q.dtype());
-  Tensor dv = zeros({(n.b + tile_batch - 1) / tile_batch, n.a}, q.dtype());  // of each tile
+  Tensor dv = zeros({(n.b + tile_batch - 1) / tile_batch, n.a}, q.dtype());  // a sum per tile
   const auto compute = [=]<class T>(Index begin, Index end, const T* q, const T* k, const T* v,
                                     const T* de, T* dk, T* dq, T* dv) {
     n.for_sentences(begin, end, [=](Index score, Index query, Index key) {

@@ -1,10 +1,10 @@
-// Element types of a tensor, and its extents.
+// Element types and shapes of tensors.
 #pragma once
 
-// One clear message where C++20 is not on, and not hundreds that follow from it.
+// One clear message if the compiler does not use C++20, instead of hundreds of errors.
 #if __cplusplus < 202002L
 #error "attune needs C++20: compile with -std=c++20, by g++ 12 or clang 14 or newer ones"
-#include <attune/stop>  // There is no such file, and without it no compiler goes on.
+#include <attune/stop>  // This file does not exist: the compiler stops here.
 #endif
 
 #include <algorithm>
@@ -20,10 +20,10 @@
 
 namespace attune {
 
-/// Sizes, counts and positions.
+/// Extents, indices and counts.
 using Index = std::int64_t;
 
-/// What a tensor's elements are, known at run time.
+/// The element type of a tensor, known at run time.
 enum class DType : std::uint8_t { f32, f64, i32 };
 
 constexpr std::size_t size_of(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
@@ -44,30 +44,29 @@ constexpr DType dtype_for() {
 }
 }  // namespace detail
 
-/// The DType of float, double or std::int32_t; another T does not compile. Convert 64-bit integers
-/// and booleans to std::int32_t first: ids are i32, masks 0 and 1 of any dtype.
+/// The DType of float, double or std::int32_t; any other T does not compile. Convert 64-bit
+/// integers and booleans to std::int32_t first: ids are i32, and masks are 0 and 1 of any dtype.
 template <class T>
 inline constexpr DType dtype_of = detail::dtype_for<T>();
 
-/// The extents of a tensor, outermost first: at most `max_rank`, none negative, stored inline. The
-/// product of those that are not 0 is at most 2^59: no product of extents, nor of bytes, wraps.
+/// The extents of a tensor, outermost axis first. At most `max_rank` axes. Throws if an extent is
+/// negative, or if the product of the nonzero extents exceeds 2^59: sizes in bytes never overflow.
 class Shape {
  public:
   static constexpr int max_rank = 6;
 
   Shape() = default;
   Shape(std::initializer_list<Index> extents) : Shape(std::span(extents.begin(), extents.size())) {}
-  /// `open` is the extent that stands as -1.
+  /// Replaces an extent of -1 by `open`.
   explicit Shape(std::span<const Index> extents, Index open = -1);
 
   int rank() const { return rank_; }
   Index size() const { return product(0, rank_); }
 
-  /// Extent of an axis; a negative axis counts from the end. Throws when there is no such axis.
+  /// Extent of an axis; a negative axis counts from the end. Throws if the axis does not exist.
   Index operator[](int axis) const { return extents_[static_cast<std::size_t>(this->axis(axis))]; }
 
-  /// The axis as a number from 0: -1 is the last one. Throws an Error of that operation when there
-  /// is no such axis.
+  /// The axis counted from 0: axis(-1) is rank() - 1. Throws if it does not exist.
   int axis(int axis, const char* operation = "shape") const {
     const int from_start = axis < 0 ? axis + rank_ : axis;
     if (from_start < 0 || from_start >= rank_) [[unlikely]]
@@ -78,7 +77,7 @@ class Shape {
   const Index* begin() const { return extents_.data(); }
   const Index* end() const { return extents_.data() + rank_; }
 
-  /// The same shape with one extent exchanged, an axis removed, or an axis inserted before `axis`.
+  /// A copy with another extent (`with`), without an axis, or with an axis inserted before `axis`.
   Shape with(int axis, Index extent) const {
     Shape result = *this;
     result.extents_[static_cast<std::size_t>(this->axis(axis))] = extent;
@@ -88,19 +87,19 @@ class Shape {
   Shape without(int axis) const;
   Shape inserted(int axis, Index extent) const;
 
-  /// Whether the other's extents are those of the last axes.
+  /// True if the last extents of this shape are those of `other`.
   bool ends_with(const Shape& other) const {
     return other.rank_ <= rank_ && std::equal(other.begin(), other.end(), end() - other.rank_);
   }
 
-  /// Product of the extents from axis `begin` up to, not including, axis `end`.
+  /// Product of the extents of the axes [begin, end).
   Index product(int begin, int end) const {
     Index n = 1;
     for (int i = begin; i < end; ++i) n *= extents_[static_cast<std::size_t>(i)];
     return n;
   }
 
-  /// Extents beyond the rank are 0.
+  // Compares all extents: those beyond the rank are 0.
   friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:

@@ -37,8 +37,7 @@ namespace {
 
 constexpr Index shown_whole = 1000, shown_of_edges = 3;  // elements; of a long axis at each end
 
-/// Elements in rows of brackets. Of a tensor with more than `shown_whole` elements, long axes show
-/// their ends.
+/// Text with brackets around rows. Above `shown_whole` elements, only the ends of long axes.
 class Picture {
  public:
   Picture(const Tensor& x, int digits)

@@ -20,8 +20,9 @@ class Tensor;
 
 namespace detail {
 
-/// What the thread's running pullback belongs to: set while backward runs it, so that reading a
-/// buffer which was overwritten since the forward pass is an error rather than a wrong gradient.
+/// The operation whose pullback this thread is running; null outside of backward. While it is
+/// set, reading a buffer that was overwritten since the forward pass throws: the gradient
+/// would be wrong.
 struct PullbackContext {
   const char* operation = nullptr;
   std::uint64_t recorded_at = 0;
@@ -34,25 +35,26 @@ Buffer& buffer_of(const Tensor& x);
 
 }  // namespace detail
 
-/// A contiguous, row-major array of f32, f64 or i32. Copies share the elements; `clone` does not.
-/// `x[t]`, `slice` and `reshape` are views: no element moves.
+/// A contiguous, row-major array of f32, f64 or i32. Copies of a Tensor share the elements; `clone`
+/// copies the elements. `x[t]`, `slice` and `reshape` return views: they copy no elements.
 class Tensor {
  public:
-  /// No tensor at all: `defined()` is false.
+  /// An undefined tensor: `defined()` is false.
   Tensor() = default;
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;
-  // `x[t] = y` would exchange a temporary view and change nothing, so it is deleted: see `copy`.
+  // `x[t] = y` would assign to a temporary view and change nothing: it does not
+  // compile. See `copy`.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & = default;
   ~Tensor() = default;
 
-  /// Elements are not initialised. Throws OutOfMemory: of the given operation, or of the one in
-  /// whose visit_floating or pullback this is called.
+  /// Allocates without initialising the elements. Throws OutOfMemory, which names `operation`. If
+  /// `operation` is empty, the enclosing visit_floating or backward adds the name.
   static Tensor uninitialized(const Shape& shape, DType dtype = DType::f32,
                               std::string_view operation = {});
 
-  /// From values in row-major order; throws when their number is not the shape's size.
+  /// A tensor of these values in row-major order. Throws if their number is not the shape's size.
   template <class T, DType = dtype_of<T>>
   static Tensor of(const Shape& shape, std::span<const T> values);
   template <class T>
@@ -67,7 +69,7 @@ class Tensor {
   Index size() const { return size_; }
   DType dtype() const { return dtype_; }
 
-  /// The elements, to read; T must be the dtype's type.
+  /// Read access to the elements. Throws unless T is the element type.
   template <class T>
   const T* data() const {
     if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
@@ -80,10 +82,10 @@ class Tensor {
     return reinterpret_cast<const T*>(buffer_->elements() + offset_);
   }
 
-  /// The elements, to write. If a later backward needs the earlier contents of this buffer, it
-  /// throws. After an operation has read the tensor, call this again before writing: an operation
-  /// may keep what it computed from the elements (a packed matrix), and only this call invalidates
-  /// that.
+  /// Write access to the elements. Throws unless T is the element type. The call marks the buffer
+  /// as modified: a later backward throws if it needs the earlier contents, and cached results
+  /// (packed matrices) become invalid. Call it again before writing if an operation has read the
+  /// tensor since the last call; writes through the old pointer would not be noticed.
   template <class T>
   T* mutable_data() {
     if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
@@ -91,32 +93,33 @@ class Tensor {
     return reinterpret_cast<T*>(buffer_->elements() + offset_);
   }
 
-  /// One element: `x.at<float>({t, -1})`; T must be the dtype's type. Negative indices count from the
-  /// end. Throws when there is none.
+  /// One element: `x.at<float>({t, -1})`; T must be the element type. Negative indices count from
+  /// the end. Throws if there are not as many indices as axes, or if one is out of range.
   template <class T>
-  T at(std::initializer_list<Index> place) const {
-    return data<T>()[offset_of(place)];
+  T at(std::initializer_list<Index> index) const {
+    return data<T>()[offset_of(index)];
   }
-  /// The same, to write. For many elements take `mutable_data`.
+  /// Write access to one element. For many elements use `mutable_data`.
   template <class T>
-  T& mutable_at(std::initializer_list<Index> place) {
-    return mutable_data<T>()[offset_of(place)];
+  T& mutable_at(std::initializer_list<Index> index) {
+    return mutable_data<T>()[offset_of(index)];
   }
 
-  /// The only element, as double; throws when there is not exactly one.
+  /// The only element, as double. Throws unless the tensor has exactly one element.
   double item() const;
 
-  /// All elements, converted.
+  /// All elements in row-major order, converted to T.
   template <class T, DType = dtype_of<T>>
   std::vector<T> to_vector() const;
 
-  /// Row t of the outermost axis, from the end if negative: shape without that axis. A view.
+  /// View of index t of axis 0, without that axis. Negative t counts from the end. Throws if t is
+  /// out of range.
   Tensor operator[](Index t) const;
 
-  /// Rows begin to end (exclusive) of the outermost axis. A view.
+  /// View of the indices [begin, end) of axis 0. Throws unless 0 <= begin <= end <= dim(0).
   Tensor slice(Index begin, Index end) const;
 
-  /// The same elements in another shape of the same size; one extent may be -1 (what is left over).
+  /// View in another shape of the same size. One extent may be -1: it is computed from the others.
   Tensor reshape(const Shape& shape) const {
     return reshape(std::span(shape.begin(), shape.end()));
   }
@@ -130,7 +133,7 @@ class Tensor {
 
   /// True if this is the only owner of the buffer, which may then be overwritten.
   bool unique() const { return buffer_.unique(); }
-  /// Both are views of one buffer.
+  /// True if both are views of the same buffer.
   bool shares_buffer_with(const Tensor& other) const {
     return buffer_ && buffer_.operator->() == other.buffer_.operator->();
   }
@@ -139,7 +142,7 @@ class Tensor {
   friend detail::Buffer& detail::buffer_of(const Tensor& x);
   Tensor(detail::Counted<detail::Buffer> buffer, Index size, const Shape& shape, DType dtype)
       : buffer_(std::move(buffer)), size_(size), shape_(shape), dtype_(dtype) {}
-  Index offset_of(std::initializer_list<Index> place) const;
+  Index offset_of(std::initializer_list<Index> index) const;
 
   detail::Counted<detail::Buffer> buffer_;
   std::size_t offset_ = 0;  // bytes from the buffer's first element
@@ -148,17 +151,16 @@ class Tensor {
   DType dtype_ = DType::f32;
 };
 
-/// Which positions take part: 1 (takes part) or 0 at each, of any floating dtype or i32. A Tensor
-/// becomes one without being asked, `{.mask = tensor}`, and is checked then, once: it throws when an
-/// element is anything else, as a mask that is meant to be added (0 and -∞) would mean the opposite.
-/// Operations rely on it. Undefined: all positions take part. Copies share the elements; what is
-/// written into them later is not checked.
+/// A mask: 1 at positions that take part, 0 at the others, of any dtype. A Tensor converts
+/// implicitly, `{.mask = tensor}`. The conversion throws if an element is neither 0 nor 1, for
+/// example in an additive mask of 0 and -∞; operations do not check again. Copies share the
+/// elements. Later writes are not checked. If undefined, all positions take part.
 class Mask : public Tensor {
  public:
   Mask() = default;
   Mask(Tensor values);  // NOLINT: a mask is a value, implicitly
 
-  /// Of values that are 1 and 0 by construction, such as rows of a mask.
+  /// Skips the check. For values that are 0 or 1 by construction, such as rows of a mask.
   static Mask unchecked(Tensor values) {
     Mask mask;
     static_cast<Tensor&>(mask) = std::move(values);
@@ -167,7 +169,7 @@ class Mask : public Tensor {
   Mask to(DType dtype) const { return defined() ? unchecked(Tensor::to(dtype)) : *this; }
 };
 
-/// Tensor and Var: one definition serves both where the operations in it exist for both.
+/// Tensor or Var. A template over Value serves both types.
 template <class X>
 concept Value = std::is_constructible_v<X, Tensor> && requires(const X& x) {
   { x.dtype() } -> std::same_as<DType>;
@@ -178,9 +180,9 @@ inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(
 inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
 /// 0, 1, ... n - 1
 Tensor arange(Index n, DType dtype = DType::i32);
-/// begin, begin + step, ... up to, not including, end; step may be negative, not 0.
+/// begin, begin + step, ... up to, but not including, end. step may be negative. Throws if it is 0.
 Tensor arange(double begin, double end, double step = 1, DType dtype = DType::i32);
-/// n numbers from begin to end, both included, the same distance apart.
+/// n evenly spaced numbers from begin to end, both included.
 Tensor linspace(double begin, double end, Index n, DType dtype = DType::f32);
 /// The identity matrix (n, n).
 Tensor eye(Index n, DType dtype = DType::f32);
@@ -188,46 +190,45 @@ Tensor eye(Index n, DType dtype = DType::f32);
 inline Tensor scalar(double value, DType dtype = DType::f32) { return full({}, value, dtype); }
 /// Overwrites all elements.
 void fill(Tensor& x, double value);
-/// Overwrites all elements of `to` with those of `from`: same shape and dtype.
+/// Copies all elements of `from` to `to`. Throws unless both have the same shape and dtype.
 void copy(const Tensor& from, Tensor& to);
 
-/// The elements as they lie in memory, whatever their type.
+/// The memory of the elements, in the machine's byte order.
 std::span<const std::byte> bytes_of(const Tensor& x);
 std::span<std::byte> mutable_bytes_of(Tensor& x);
 
-/// The dtype, the shape, and the elements with so many significant digits: rows on lines of their
-/// own, columns aligned; of more than 1000 elements the first and last three along each axis.
-/// A stream's precision sets the digits: std::cout << std::setprecision(3) << x.
+/// The dtype, the shape and the elements, each with `digits` significant digits. Every row is on a
+/// line of its own, with aligned columns. If there are more than 1000 elements, only the first and
+/// last three along each axis are shown. In a stream, std::setprecision sets the digits.
 std::string to_string(const Tensor& x, int digits = 6);
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
-/// "f32 (2, 3)", or "undefined": a tensor in a message.
+/// The dtype and shape for a message: "f32 (2, 3)", or "undefined".
 std::string describe(const Tensor& x);
 
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
-/// Whether both are the same elements. Throws where they overlap in any other way, as an in-place
-/// operation would then read elements that it has already written.
+/// True if `from` and `to` have the same memory, false if their memory is disjoint. Throws if they
+/// overlap partially: an in-place operation would read elements that it has already overwritten.
 bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to);
-/// Throws unless the elements are i32, as the numbers of words, rows or classes are; `what` names
-/// them in the message.
+/// Throws unless the elements are i32, as ids and indices must be; `what` names them in the error.
 void require_i32(const char* operation, const char* what, const Tensor& x);
-/// Throws unless the places 0 to n - 1 are numbers of i32.
+/// Throws unless the indices 0 to n - 1 fit in i32.
 void require_places_in_i32(const char* operation, Index n);
-/// The elements. Throws unless they are i32 and in [least, limit); `what` is the noun for one of
-/// them in the message ("id").
+/// The elements of x, checked: throws unless they are i32 and in [least, limit). `what` is the noun
+/// for one element in the message ("id").
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
                                   Index limit, Index least = 0);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
-/// Throws, in the name of the operation, unless the elements are f32 or f64.
+/// Throws an Error that begins with `operation` unless the elements are f32 or f64.
 inline void require_floating(const char* operation, const Tensor& x) {
   if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
 }
 
-/// Calls f with a zero of the tensor's element type, and with what follows f:
-/// `visit_floating("tanh", x, [&](auto zero) {...})`. Throws an Error that names the operation when
-/// the elements are i32, and when f finds no memory.
+/// Calls f with a zero of the tensor's element type, followed by `more`:
+///     visit_floating("tanh", x, [&](auto zero) {...})
+/// Throws an Error that begins with `operation` if x is i32, or if f fails to allocate memory.
 template <class F, class... More>
 decltype(auto) visit_floating(const char* operation, const Tensor& x, F f, More... more) {
   require_floating(operation, x);
@@ -247,12 +248,12 @@ template <class T>
 T* elements(Tensor& x) {
   return x.mutable_data<T>();
 }
-/// Of a tensor that may be undefined.
+/// Null if the tensor is undefined.
 template <class T, class MaybeConst>
 auto elements_or_null(MaybeConst& x) {
   return x.defined() ? elements<T>(x) : nullptr;
 }
-/// The same, in a tuple of tensors.
+/// Marks a tensor as possibly undefined, in a tuple for visit_elements: its pointer is then null.
 struct OrNull {
   const Tensor& x;
 };
@@ -262,9 +263,9 @@ const T* elements(const OrNull& of) {
 }
 }  // namespace detail
 
-/// Calls f with pointers to the elements of several tensors, to write where a tensor is not const:
+/// Calls f with pointers to the elements of several tensors; the pointer is const if the tensor is:
 ///     visit_elements("tanh", std::tie(x, y), [&]<class T>(const T* from, T* to) {...});
-/// All have the dtype of the first one. Throws as visit_floating does.
+/// Throws unless all tensors have the dtype of the first one, f32 or f64.
 template <class Tensors, class F>
 decltype(auto) visit_elements(const char* operation, const Tensors& tensors, F f) {
   return visit_floating(operation, std::get<0>(tensors), [&](auto zero) {

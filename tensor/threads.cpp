@@ -47,10 +47,10 @@ int detail::cpu_quota(const std::string& root_directory) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const bool version_2 = controllers.empty();
     if (!version_2 && ("," + controllers + ",").find(",cpu,") == line.npos) continue;
-    // Each group above limits it, too. A container may see only the last of them, as the root.
+    // Limits of parent groups apply too. A container may see only the last group, as the root.
     for (std::filesystem::path path = line.substr(second + 2);; path = path.parent_path()) {
       const auto group = root / "sys/fs/cgroup" / controllers / path;
-      double quota = 0, period = 0;  // 0 where a file is missing or says "max"
+      double quota = 0, period = 0;  // 0 if a file is missing or contains "max"
       std::ifstream limits(group / (version_2 ? "cpu.max" : "cpu.cfs_quota_us"));
       limits >> quota;
       std::ifstream periods(group / "cpu.cfs_period_us");
@@ -66,8 +66,8 @@ namespace {
 
 using detail::allowed_cpus;
 
-/// How often a waiting thread looks before it sleeps: some tens of microseconds, a little more than
-/// the serial stretch between two parallel kernels of a training step.
+/// Spins before blocking: some tens of microseconds, a little more than the serial code between two
+/// parallel kernels of a training step.
 constexpr int most_spins = 20000;
 
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool inside_tile = false;
@@ -80,8 +80,8 @@ void relax() {
 #endif
 }
 
-/// A thread's rounding, subnormals to zero and traps, without the flags. Where the C library has no
-/// fegetmode, the rounding alone.
+/// A thread's floating-point mode (rounding, flushing of subnormals, traps), without the status
+/// flags. If the C library has no fegetmode, only the rounding mode.
 #ifdef FE_DFL_MODE
 femode_t floating_mode() {
   femode_t mode;
@@ -94,8 +94,8 @@ int floating_mode() { return std::fegetround(); }
 void set_floating_mode(int mode) { std::fesetround(mode); }
 #endif
 
-/// run(body, tile) for each tile in [0, tiles), in the floating-point mode and the precision of the
-/// caller.
+/// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode
+/// and precision.
 struct Job {
   Index tiles;
   void (*run)(void* body, Index tile);
@@ -104,7 +104,7 @@ struct Job {
   Precision precision = attune::precision();
 };
 
-/// Workers that help with one job after another.
+/// Worker threads that execute the tiles of one job at a time.
 ///
 /// A thread draws a tile by subtracting 1 from `undrawn_`. If the value before was positive, it has
 /// drawn a tile, and only then reads `job_`. Why each tile runs once, with the body of its own job:
@@ -120,29 +120,29 @@ struct Job {
 ///     `run` sees what the tiles have written: each adds to `done_` with a release, and `run` reads
 ///     the last sum with an acquire. That also orders the reads of `job_` before its next write.
 ///
-/// Since `job_` is not atomic, ThreadSanitizer sees a mistake in this. tests/tensor/pool.pml is a
-/// model of it, of which Spin visits every interleaving.
+/// As `job_` is not atomic, ThreadSanitizer detects errors in this protocol. tests/tensor/pool.pml
+/// is a model of it; Spin checks all of its interleavings.
 class Pool {
  public:
   explicit Pool(int threads) {
     const std::vector<int> cpus = allowed_cpus();
     const int all = static_cast<int>(cpus.size());
-    // Two fresh threads may otherwise share a CPU for a long time while another one is idle. Under a
-    // quota, other containers would choose the same CPUs.
+    // Without pinning, two new threads may share a CPU for a long time while another CPU is idle.
+    // Under a quota, other containers would choose the same CPUs.
     const bool pinned = threads <= all && detail::cpu_quota("/") >= all;
-    // Of more threads than CPUs, those that look keep others from their work.
+    // If oversubscribed, spinning threads starve the others.
     if (threads > all) spins_ = 0;
     for (int i = 1; i < threads; ++i) {
       try {
         workers_.emplace_back([this] { serve(); });
       } catch (const std::system_error& error) {
-        stop();  // a thread that is destroyed while it runs ends the program
+        stop();  // destroying a joinable thread would end the program
         fail("threads", "thread {} of {} cannot be started: {}", i + 1, threads, error.what());
       }
       if (pinned) {
         cpu_set_t set;
         CPU_ZERO(&set);
-        CPU_SET(cpus[i], &set);  // a hint: it may be refused
+        CPU_SET(cpus[i], &set);  // may fail: pinning is optional
         pthread_setaffinity_np(workers_.back().native_handle(), sizeof set, &set);
       }
     }
@@ -175,7 +175,7 @@ class Pool {
     announced_.notify_all();
   }
 
-  /// Draws tiles until there are none.
+  /// Draws and runs tiles until none are left.
   void work() {
     inside_tile = true;
     for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
@@ -198,7 +198,7 @@ class Pool {
       std::uint32_t now;
       for (int i = 0; (now = announced_.load(std::memory_order_acquire)) == seen; ++i)
         i < spins_ ? relax() : announced_.wait(seen, std::memory_order_acquire);
-      seen = now;  // read before stopping_, so that the end is not taken for a job
+      seen = now;  // read before stopping_, so that stopping is not mistaken for a job
       if (stopping_.load(std::memory_order_relaxed)) return;
       work();
     }
@@ -206,9 +206,9 @@ class Pool {
 
   int spins_ = most_spins;
   std::vector<std::thread> workers_;
-  std::atomic<std::uint32_t> announced_{0};  // jobs; who finds it unchanged may sleep
+  std::atomic<std::uint32_t> announced_{0};  // jobs so far; while it is unchanged, workers sleep
   std::atomic<bool> stopping_{false};
-  alignas(64) std::atomic<Index> undrawn_{0};  // tiles of the job; below 0 after draws in excess
+  alignas(64) std::atomic<Index> undrawn_{0};  // tiles not drawn; negative after excess draws
   alignas(64) std::atomic<Index> done_{0};
   alignas(64) Job job_{};
   std::mutex error_mutex_;
@@ -227,10 +227,9 @@ int initial_threads() {
   return n;
 }
 
-std::mutex pool_mutex;  // one parallel_for at a time: a second caller runs its tiles alone
+std::mutex pool_mutex;  // serialises parallel_for: a second caller runs its tiles itself
 
-/// Ends the pool at exit, unless a job runs, of which a tile may have called exit: then the threads
-/// end with the process.
+/// Stops the pool at exit, unless a job is running: then a tile may have called exit.
 struct PoolSlot : std::unique_ptr<Pool> {
   ~PoolSlot() {
     std::unique_lock lock(pool_mutex, std::defer_lock);
@@ -239,13 +238,13 @@ struct PoolSlot : std::unique_ptr<Pool> {
   }
 };
 
-/// Made when it is first used, unless set_threads came before.
+/// The pool; null until its first use or set_threads.
 std::unique_ptr<Pool>& pool_slot() {
   static PoolSlot instance;
   return instance;
 }
 
-/// The caller holds pool_mutex.
+/// The pool, created if necessary. The caller must hold pool_mutex.
 Pool& pool() {
   if (!pool_slot()) pool_slot() = std::make_unique<Pool>(initial_threads());
   return *pool_slot();
@@ -254,7 +253,7 @@ Pool& pool() {
 }  // namespace
 
 int threads() {
-  if (inside_tile) return pool_slot()->threads();  // the job's owner holds the lock
+  if (inside_tile) return pool_slot()->threads();  // the owner of the job holds the lock
   std::lock_guard lock(pool_mutex);
   return pool().threads();
 }
@@ -275,7 +274,7 @@ void run_tiles(Index tiles, void (*run)(void*, Index), void* body) {
   std::unique_lock lock(pool_mutex, std::defer_lock);
   bool alone = inside_tile || !lock.try_lock();
   if (!alone && pool().threads() == 1) {
-    lock.unlock();  // a tile may call parallel_for again
+    lock.unlock();  // a tile may call parallel_for itself
     alone = true;
   }
   if (alone) {

@@ -1,19 +1,19 @@
-// The one pool of threads, and what several threads may do.
+// The thread pool, and the rules of thread safety.
 //
-// * Threads that share no objects may do anything: train or decode, each with a model of its own.
-// * Any number of threads may read a shared model, tensor or vocabulary at once. The functions
-//   start, step, loss, search and translate only read, and so does backward, which changes no
-//   variable.
-// * A thread may write to a shared object (an optimiser's step, load, mutable_data) only while no
-//   other thread uses it.
-// * An optimiser, a Random and the history of a Var are for one thread at a time.
-// * NoGrad, Training and InPrecision affect only the thread that made them.
-// * The pool works for one thread at a time. Other threads that call parallel_for meanwhile run all
-//   of their tiles themselves, and get the same bits.
-// * Tiles run in the caller's floating-point mode: rounding, subnormals to zero, traps (with C
-//   libraries other than glibc rounding alone).
-// * std::exit in a tile ends the process, and does not wait for the other tiles.
-// * After fork(), the child process may only call exec: the threads of the pool do not exist in it.
+// * Threads that share no objects may run at the same time: training or decoding, each
+//   with its model.
+// * Several threads may read a shared model, tensor or vocabulary at once. The functions start,
+//   step, loss, search and translate only read. So does backward, which changes no variable.
+// * A thread may write to a shared object (Adam::step, load, mutable_data) only while no other
+//   thread uses it.
+// * An optimiser, a Random and the history of a Var must be used by one thread at a time.
+// * NoGrad, Training and InPrecision affect only the thread that created them.
+// * The pool works for one thread at a time. If another thread calls parallel_for meanwhile, that
+//   thread runs all of its tiles itself. The results are the same bit for bit.
+// * Tiles run in the caller's floating-point mode: rounding, flushing of subnormals, traps (only
+//   rounding with C libraries other than glibc).
+// * std::exit in a tile ends the process without waiting for the other tiles.
+// * After fork(), the child process may only call exec: it does not have the threads of the pool.
 #pragma once
 
 #include <algorithm>
@@ -27,28 +27,28 @@
 
 namespace attune {
 
-/// How many threads share the work: ATTUNE_THREADS, else the CPUs this process may run on, or fewer
-/// where a container's quota is less.
+/// Number of threads: ATTUNE_THREADS if set, else the number of CPUs that this process may run on,
+/// or less if a container's CPU quota is less.
 int threads();
 
-/// Changes the number of threads. Not inside a parallel_for. Throws unless 1 <= n <= 1024.
+/// Sets the number of threads. Throws unless 1 <= n <= 1024, or inside of a parallel_for.
 void set_threads(int n);
 
 namespace detail {
-/// The CPUs that this process may run on.
+/// The ids of the CPUs that this process may run on.
 std::vector<int> allowed_cpus();
 
-/// CPUs that the quotas of the process's control groups leave to it (cgroup versions 1 and 2),
-/// rounded up; the largest int without any. `root` is "/", where proc/ and sys/ are.
+/// CPU quota of the process's control groups (cgroup versions 1 and 2), rounded up; the largest int
+/// if there is no quota. `root` is the directory of proc/ and sys/, normally "/".
 int cpu_quota(const std::string& root);
 
 void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 }  // namespace detail
 
-/// Calls body(tile) for every tile in [0, tiles), each once, spread over the pool. The caller cuts
-/// the work into tiles by its shape alone, never by the number of threads: then results do not
-/// depend on how many there are. A parallel_for inside a tile runs in that tile's thread, and a
-/// product there has the caller's precision. The first exception of a tile is thrown again here.
+/// Calls body(tile) once for every tile in [0, tiles), spread over the pool. The caller chooses the
+/// tiles by the shape of the work, never by the number of threads, so that results do not depend on
+/// it. A nested parallel_for runs in the thread of its tile. Matrix products in a tile use the
+/// caller's precision. The first exception of a tile is rethrown here.
 template <class Body>
 void parallel_for(Index tiles, const Body& body) {
   if (tiles == 1) return static_cast<void>(body(Index{0}));
@@ -57,7 +57,7 @@ void parallel_for(Index tiles, const Body& body) {
       const_cast<Body*>(&body));
 }
 
-/// parallel_for over [0, n) in tiles of `tile` elements: body(begin, end).
+/// parallel_for over [0, n) in ranges of `tile` elements: body(begin, end).
 template <class Body>
 void parallel_ranges(Index n, Index tile, const Body& body) {
   if (n <= 0) return;
@@ -65,7 +65,7 @@ void parallel_ranges(Index n, Index tile, const Body& body) {
                [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
 }
 
-/// The same element by element: body(i).
+/// parallel_ranges with body(i) for each element.
 template <class Body>
 void parallel_each(Index n, Index tile, const Body& body) {
   parallel_ranges(n, tile, [&](Index begin, Index end) {
@@ -73,21 +73,21 @@ void parallel_each(Index n, Index tile, const Body& body) {
   });
 }
 
-/// Bytes that one thread copies.
+/// Bytes per tile when copying memory.
 inline constexpr Index copy_tile = 128 * 1024;
-/// Elements of one tile of elementwise work: large enough to hide the cost of handing it out.
+/// Elements per tile of elementwise operations: enough to amortise the dispatch to a thread.
 inline constexpr Index elementwise_tile = 16384;
-/// Rows in one tile, where a row has the work of so many elements.
+/// Rows per tile, if one row costs as much as `work` elements of an elementwise operation.
 constexpr Index rows_of_tile(Index work) {
   return std::max<Index>(1, elementwise_tile / std::max<Index>(1, work));
 }
 
-/// The loop of an operation: f(row, pointers...) for every row in [0, rows), or f(begin, end,
-/// pointers...) for tiles of rows, spread over the pool, with pointers to the elements of the
-/// tensors, to write where a tensor is not const:
+/// The loop of an operation over [0, rows), in tiles of `tile` rows spread over the pool. Calls
+/// f(row, pointers...) for each row, or f(begin, end, pointers...) for each tile if f accepts that.
+/// The pointers are to the elements of the tensors, const if the tensor is:
 ///     parallel_rows("tanh", std::tie(x, y), x.size(), elementwise_tile,
 ///                   [](Index i, const auto* from, auto* to) { to[i] = std::tanh(from[i]); });
-/// All have the dtype of the first one. Throws as visit_floating does.
+/// Throws as visit_elements does.
 template <class Tensors, class F>
 void parallel_rows(const char* operation, const Tensors& tensors, Index rows, Index tile,
                    const F& f) {

@@ -10,7 +10,7 @@
 #if HWY_ARCH_X86_64
 
 #include <immintrin.h>
-#pragma GCC diagnostic ignored "-Wuninitialized"  // of GCC's own intrinsics
+#pragma GCC diagnostic ignored "-Wuninitialized"  // inside GCC's own intrinsics
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512bf16")
 namespace attune::simd {
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index lanes = tile_side;
 
-// Vector types of the compiler, as some intrinsics cause warnings.
+// The compiler's vector types, as some intrinsics cause warnings.
 using Halves = std::uint16_t __attribute__((vector_size(32)));
 using Pairs = std::uint32_t __attribute__((vector_size(64)));
 
@@ -26,15 +26,15 @@ Pairs rounded(__m512 x) {
   return __builtin_convertvector(reinterpret_cast<Halves>(_mm512_cvtneps_pbh(x)), Pairs);
 }
 
-/// What rounding leaves of x.
+/// x minus x rounded to bf16: the rounding error, which becomes the low part.
 __m512 rest(__m512 x) { return _mm512_sub_ps(x, reinterpret_cast<__m512>(rounded(x) << 16)); }
 
-/// The first n lanes of 16.
+/// Mask of the first n of 16 lanes.
 __mmask16 first(Index n) {
   return static_cast<__mmask16>((1U << std::clamp<Index>(n, 0, lanes)) - 1);
 }
 
-/// The pairs (x_j, y_j); without y, (x_j, 0).
+/// The bf16 pairs (x_j, y_j); without y, (x_j, 0).
 void pair_rows(const float* x, const float* y, Index n, float* to) {
   const auto pair = [&](Index j, __mmask16 mask) {
     Pairs pair = rounded(_mm512_maskz_loadu_ps(mask, x + j));
@@ -46,7 +46,7 @@ void pair_rows(const float* x, const float* y, Index n, float* to) {
   if (j < n) pair(j, first(n - j));
 }
 
-/// The pairs (x_0, x_1), (x_2, x_3), ...
+/// The bf16 pairs (x_0, x_1), (x_2, x_3), ...
 void pair_within(const float* x, Index n, float* to) {
   Index j = 0;
   for (; j + 2 * lanes <= n; j += 2 * lanes) {
@@ -62,7 +62,7 @@ void pair_within(const float* x, Index n, float* to) {
   }
 }
 
-/// Rows and columns exchanged, of 32 bits each.
+/// Transposes a matrix of 16 x 16 elements of 32 bits.
 void transpose(Pairs (&x)[lanes]) {
   __m512i y[lanes], z[lanes];
   for (Index i = 0; i < lanes; i += 2) {
@@ -77,7 +77,7 @@ void transpose(Pairs (&x)[lanes]) {
       z[i + 2 * half + 1] = _mm512_unpackhi_epi64(y[i + half], y[i + half + 2]);
     }
   }
-  // Quarter q of z[i], z[4 + i], z[8 + i] and z[12 + i] is a part of column 4q + i.
+  // Column 4q + i consists of quarter q of z[i], z[4 + i], z[8 + i] and z[12 + i].
   for (Index i = 0; i < 4; ++i) {
     const __m512i even = _mm512_shuffle_i32x4(z[i], z[4 + i], 0x88),
                   odd = _mm512_shuffle_i32x4(z[i], z[4 + i], 0xDD),
@@ -95,7 +95,7 @@ __m512bh as_pairs(__m512 x) { return reinterpret_cast<__m512bh>(x); }
 template <int rows>
 void kernel(Index depth, const float* a, Index a_row, Index a_column, const float* b, float* c,
             Index stride_c, Start<float> start, Ahead<float> ahead) {
-  constexpr Index together = 16;  // steps between two prefetches
+  constexpr Index together = 16;  // steps of k between two prefetches
   __m512 left[rows], right[rows];
 #pragma GCC unroll 14
   for (int i = 0; i < rows; ++i) {
@@ -103,7 +103,7 @@ void kernel(Index depth, const float* a, Index a_row, Index a_column, const floa
     left[i] = start.data ? _mm512_loadu_ps(from) : _mm512_setzero_ps();
     right[i] = start.data ? _mm512_loadu_ps(from + lanes) : _mm512_setzero_ps();
   }
-  // Three rows to a pointer, as addresses need registers too.
+  // One pointer for three rows, as addresses need registers too.
   constexpr int pointers = (rows + 2) / 3;
   const float* row[pointers];
 #pragma GCC unroll 5
@@ -154,7 +154,7 @@ void to_tile_pairs(const Strided<float>& x, Index rows, Index depth, const TileP
   const bool along_rows = x.column == 1;
   Pairs high[lanes], low[lanes];
   for (Index i = 0; i < lanes; ++i) {
-    // Of row i the steps 0 to 15 and 16 to 31; or of all rows the steps 2i and 2i + 1.
+    // Steps 0 to 15 and 16 to 31 of row i; or steps 2i and 2i + 1 of all rows.
     const Index first_step = along_rows ? 0 : 2 * i, second_step = along_rows ? lanes : 2 * i + 1;
     const auto mask = [&](Index step) {
       return along_rows ? first(i < rows ? depth - step : 0) : first(step < depth ? rows : 0);
@@ -189,7 +189,7 @@ HWY_POP_ATTRIBUTES
 namespace attune::simd {
 
 bool has_bf16() {
-  // The panels are those of f32, of the instruction set that was chosen for it.
+  // The panels have the format of the f32 kernels of the instruction set in use.
   static const bool cpu = __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel") &&
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   return cpu && panel_width<float>(2 * lanes) == 2 * lanes;

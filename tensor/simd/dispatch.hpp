@@ -1,29 +1,28 @@
-// A kernel of the best instruction set that ATTUNE_TARGET allows (precision.hpp).
+// Run-time dispatch to the best instruction set that ATTUNE_TARGET allows (precision.hpp).
 #pragma once
 
 namespace attune::simd {
 
-/// Takes from Highway the instruction sets that ATTUNE_TARGET does not allow. Throws where it names
-/// none that there is.
+/// Restricts Highway to what ATTUNE_TARGET allows. Throws if its value is not supported.
 void limit_targets();
 
-/// The same, at the first call only.
+/// limit_targets at the first call; later calls do nothing.
 inline void limit_targets_once() {
   [[maybe_unused]] static const bool limited = (limit_targets(), true);
 }
 
-/// Name of the instruction set whose kernels run, for example "AVX2": a kernel says it.
+/// Name of the instruction set in use, for example "AVX2".
 const char* target();
 
 }  // namespace attune::simd
 
-/// HWY_DYNAMIC_DISPATCH after that: no kernel is chosen before the limit is known.
+/// HWY_DYNAMIC_DISPATCH, after the restriction by ATTUNE_TARGET.
 #define ATTUNE_DISPATCH(function) \
   (attune::simd::limit_targets_once(), HWY_DYNAMIC_DISPATCH(function))
 
 // A file lists its kernels once, as KERNEL(result, kernel, plain function, name, parameters,
-// arguments). Dispatch needs a plain function of each for every instruction set and element type,
-// which is ATTUNE_DEFINE, and one with the name that chooses among them, which is ATTUNE_CHOOSE.
+// arguments). ATTUNE_DEFINE defines a non-template function of each kernel, for every instruction
+// set and element type; ATTUNE_CHOOSE defines the function `name` that selects among them.
 #define ATTUNE_DEFINE(Result, Kernel, Plain, name, parameters, arguments) \
   Result Plain parameters { return Kernel arguments; }
 #define ATTUNE_CHOOSE(Result, Kernel, Plain, name, parameters, arguments) \

@@ -16,7 +16,7 @@ namespace attune::simd::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Rows of C in registers, two for each row: as many as leave some for B and an element of A.
+/// Rows of C in registers, two registers each, leaving some for B and an element of A.
 constexpr Index kMaxRows = HWY_ARCH_ARM || HWY_TARGET <= HWY_AVX3 ? 14 : 6;
 
 template <class T>
@@ -24,7 +24,7 @@ HWY_INLINE Index Lanes() {
   return static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
 }
 
-/// f(0), f(1), ..., f(n - 1), each index a constant: arrays of registers then are registers.
+/// f(0), f(1), ..., f(n - 1) with constant indices, so that arrays of registers stay in registers.
 template <Index n, class F>
 HWY_INLINE void Unroll(F f) {
   [&]<Index... i>(std::integer_sequence<Index, i...>) HWY_ATTR {
@@ -33,12 +33,12 @@ HWY_INLINE void Unroll(F f) {
   (std::make_integer_sequence<Index, n>());
 }
 
-/// C = start + A·B for kRows rows and one panel of B: an element of A times one or two registers of
-/// B, into as many for each row of C.
+/// C = start + A·B for kRows rows and one panel of B. Multiplies each element of A by one or two
+/// registers of B, and adds the products to as many registers for each row of C.
 template <class T, Index kRegisters, Index kRows>
 void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
             Start<T> start, Ahead<T> ahead) {
-  // Steps of k between two prefetches: one in every step would take registers from the sums.
+  // Steps of k between two prefetches: a prefetch in every step would take registers from the sums.
   constexpr Index kTogether = 16;
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
@@ -50,8 +50,7 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
           start.data ? hn::LoadU(d, start.data + i * start.stride + j * lanes) : hn::Zero(d);
     });
   });
-  // Three rows to a pointer: with all rows from one, or a pointer for each, addresses take more
-  // registers than there are.
+  // One pointer for three rows: a single one, or one per row, would need more registers.
   const T* rows[(kRows + 2) / 3];
   Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] = a + 3 * i * a_row; });
   for (Index begin = 0; begin < depth; begin += kTogether) {
@@ -87,7 +86,7 @@ void Run(const PanelProduct<T>& product) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// The first 16-byte block of a row, of the row `step` elements further, and so on.
+/// The first 16-byte blocks of several rows, which are `step` elements apart, in one register.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> BlocksOfRows(D d, const T* x, Index step) {
   if constexpr (hn::MaxLanes(d) * sizeof(T) == 16) {
@@ -99,8 +98,8 @@ HWY_INLINE hn::Vec<D> BlocksOfRows(D d, const T* x, Index step) {
   }
 }
 
-/// The first columns, as many as a 16-byte block holds, of as many rows as a register holds. Rows
-/// are `row` elements apart in x, columns `step` in the result.
+/// Transposes the first columns (as many as fit in 16 bytes) of as many rows as a register has
+/// lanes. Rows are `row` elements apart in x, columns `step` elements in the result.
 HWY_INLINE void TransposeBlocks(const float* x, Index row, float* to, Index step) {
   const hn::ScalableTag<float> d;
   const auto x0 = BlocksOfRows(d, x, 4 * row), x1 = BlocksOfRows(d, x + row, 4 * row),
@@ -120,8 +119,8 @@ HWY_INLINE void TransposeBlocks(const double* x, Index row, double* to, Index st
 }
 #endif
 
-/// Whole panels of a matrix whose rows are contiguous, some rows at a time: both the rows and the
-/// panels then are few enough streams for the processor to run ahead of.
+/// Packs whole panels of a matrix with contiguous rows, some rows at a time: then rows and panels
+/// are few enough streams for the hardware prefetcher.
 template <class T>
 HWY_INLINE void CopyPanels(const T* b, Index stride, Index depth, Index panels, Index width,
                            T* to) {
@@ -140,12 +139,12 @@ HWY_INLINE void CopyPanels(const T* b, Index stride, Index depth, Index panels, 
   }
 }
 
-/// A whole panel of a matrix whose columns are contiguous, `stride` apart.
+/// Packs a whole panel of a matrix with contiguous columns, `stride` apart.
 template <class T>
 HWY_INLINE void TransposePanel(const T* b, Index stride, Index depth, Index width, T* to) {
   Index k = 0;
 #if HWY_TARGET != HWY_SCALAR
-  // A cache line of each row at a time: rows a power of two apart push each other out of the cache.
+  // One cache line of each row at a time: rows a power of two apart evict each other.
   constexpr Index kLine = 64 / sizeof(T), kBlock = 16 / sizeof(T);
   for (const Index whole = depth - depth % kBlock; k < whole; k = std::min(k + kLine, whole)) {
     for (Index half = 0; half < width; half += Lanes<T>()) {
@@ -160,7 +159,7 @@ HWY_INLINE void TransposePanel(const T* b, Index stride, Index depth, Index widt
   }
 }
 
-/// n neighbouring elements, by two overlapping registers or half ones where they are more than one.
+/// Copies n neighbouring elements with two overlapping registers, or half registers, if n > 1.
 template <class T>
 HWY_INLINE void CopyFew(const T* from, Index n, T* to) {
   const auto copy = [&](auto d) HWY_ATTR {
@@ -209,7 +208,7 @@ HWY_INLINE void PackPanels(Strided<T> b, Index depth, Index columns, Index width
   }
 }
 
-/// kDepth rows of B, for kRows rows of C.
+/// C += A·B for kRows rows of C and kDepth rows of B.
 template <Index kRows, Index kDepth, class T>
 HWY_INLINE void AddRows(Index columns, Strided<T> a, const T* b, Index stride_b, T* c,
                         Index stride_c) {

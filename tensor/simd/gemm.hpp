@@ -1,13 +1,12 @@
-// The inner loops of matrix products, vectorised, with the instruction set chosen at run time.
+// Vectorised inner loops of matrix products. The instruction set is selected at run time.
 //
-// Every element of C is one chain of multiply-adds in ascending k, c <- a_ik b_kj + c, which begins
-// with 0 or with what C holds. It depends neither on the other rows and columns nor on how the
-// product is cut: a row alone and the same row in a batch give the same bits.
+// Every element of C is one chain of multiply-adds in ascending k, c <- a_ik b_kj + c, starting
+// with 0 or with the old value of C. It does not depend on other rows and columns or on how the
+// product is split into tiles: a row gives the same bits alone and in a batch.
 //
-// B is first packed into panels as wide as two registers, or one: panel p holds columns [p width,
-// (p + 1) width) of B one row after another, and columns that B does not have are zero. The kernel
-// then reads B as one stream, and keeps its block of C, all of whose columns are of one panel, in
-// registers.
+// B is first packed into panels, whose width is that of two registers, or one. Panel p holds
+// columns [p width, (p + 1) width) of B, row by row; columns beyond B are zero. The kernel then
+// reads B sequentially, and keeps its block of C, which is within one panel, in registers.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +22,12 @@ struct Strided {
   const T* data;
   Index row, column;
 
-  /// Without the rows before i and the columns before j.
+  /// The submatrix from row i and column j on.
   Strided from(Index i, Index j) const { return {data + i * row + j * column, row, column}; }
 };
 
-/// Columns of a panel of a matrix with `columns` columns: those that two registers hold, or those
-/// of one register if all columns fit into it.
+/// Columns per panel for a matrix with `columns` columns: the elements of two registers, or of one
+/// register if all columns fit into it.
 template <class T>
 Index panel_width(Index columns);
 
@@ -38,18 +37,18 @@ template <class T>
 void pack_panels(Strided<T> b, Index depth, Index columns, Index width, T* panels);
 
 /// Copies A (rows, depth), whose columns are contiguous, in the order in which a product reads it:
-/// the rows that a kernel takes, column after column, then those of the next.
+/// groups of as many rows as a kernel processes, each column by column.
 template <class T>
 void pack_rows(Strided<T> a, Index rows, Index depth, T* to);
 
-/// What the sums of a product begin with: rows `stride` apart, 0 for one that serves all; C itself
-/// where it is added to; null: 0.
+/// Initial values of the sums of a product: a matrix with rows `stride` apart (0: one row for all),
+/// which is C itself if the product is added to C; or zeros if null.
 template <class T>
 struct Start {
   const T* data = nullptr;
   Index stride = 0;
 
-  /// Without the rows before i and the columns before j.
+  /// The submatrix from row i and column j on.
   Start from(Index i, Index j) const { return {data ? data + i * stride + j : nullptr, stride}; }
 };
 
@@ -66,13 +65,13 @@ struct PanelProduct {
   Index stride_c;
   Start<T> start;
   bool packed_rows = false;  // A is in the order of pack_rows
-  const T* next = nullptr;   // the panel that is read after these, if any: it is fetched meanwhile
+  const T* next = nullptr;   // the panel that is read after these, to be prefetched; may be null
 };
 template <class T>
 void run(const PanelProduct<T>& product);
 
-/// C += A·B for a few rows, with B (depth, columns) as it is, its rows `stride_b` apart: B is read
-/// once, in its order.
+/// C += A·B for few rows, with B (depth, columns) not packed, its rows `stride_b` apart
+/// and read once.
 template <class T>
 struct RowProduct {
   Index rows, depth, columns;
@@ -87,63 +86,62 @@ void run(const RowProduct<T>& product);
 
 // Products in bfloat16, by vectors (AVX512-BF16, bf16.cpp) or by tiles (AMX, tiles.cpp).
 //
-// Instructions multiply pairs of bf16 and add both products to an f32:
-// c <- c + a_i,2k b_2k,j + a_i,2k+1 b_2k+1,j. A matrix therefore becomes pairs along k, with a zero
-// where K is odd; a pair stands in the bits of one f32, so that what merely moves elements (packing
-// panels, strides) serves pairs too. As with f32, an element of C is one chain in ascending k; that
-// of tiles adds the sums of 32 products.
+// The instructions multiply pairs of bf16 and add both products to an f32: c <- c + a_i,2k b_2k,j +
+// a_i,2k+1 b_2k+1,j. Therefore the elements of a matrix are grouped into pairs along k, with a zero
+// at the end if K is odd. A pair is stored in the bits of one f32, so that code which only moves
+// elements (packing panels, strides) also works on pairs. As with f32, an element of C is one chain
+// in ascending k; with tiles, a chain of sums of 32 products.
 
-/// Whether this CPU has the instructions on vectors, and products by them are faster than in f32.
-/// AMD's CPUs execute as many of them in a cycle as of f32, Intel's half as many.
+/// True if the CPU has the vector instructions and they are faster than f32. AMD's CPUs execute as
+/// many of them per cycle as f32 instructions, Intel's half as many.
 bool has_bf16();
 
-/// Steps of k that are made of `depth`.
+/// Number of pairs for `depth` steps of k.
 constexpr Index pairs(Index depth) { return (depth + 1) / 2; }
 
-/// The pairs of x (rows, depth), rounded to nearest even, into rows x pairs(depth) elements: row
-/// after row when the columns of x follow one another, else column after column.
+/// Converts x (rows, depth), rounded to nearest even, to rows x pairs(depth) pairs: row by row if
+/// the columns of x are contiguous along a row, else column by column.
 void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to);
 
-/// The same, where A is pairs, the panels hold pairs, and `depth` counts pairs.
+/// The same for A and panels that hold pairs; `depth` counts pairs.
 void run_pairs(const PanelProduct<float>& product);
 
-/// Whether tiles can be used: the CPU has them, and the system lets the process use them; or they are
-/// emulated.
+/// True if the CPU has tiles and the system lets the process use them, or if they are emulated.
 bool has_tiles();
-/// For tests: tiles are emulated, on any CPU.
+/// Emulates tiles on any CPU, for tests.
 inline bool emulated_tiles = false;
 
-/// How tiles hold a factor of K steps, in blocks of 32 steps, padded with zeros. A has the pairs of
-/// 16 rows and a block one row after another, one block after another, then the next 16 rows, up to
-/// a multiple of 32; B has panels 32 wide. When split, x becomes the sum of two bf16, and a block of
-/// the high parts is followed by that of the low ones.
+/// The format of a factor of K steps for tiles, in blocks of 32 steps, padded with zeros. A: the
+/// pairs of 16 rows and one block, row by row; then the next block; then the next 16 rows; padded
+/// to a multiple of 32 rows. B: panels 32 columns wide. If split, x is the sum of two bf16: a block
+/// of the high parts is followed by a block of the low parts.
 struct TileForm {
   bool split, panels;
 
-  /// Elements of a row of A or of a column of B.
+  /// Elements per row of A or column of B.
   Index steps(Index depth) const { return (depth + 31) / 32 * (split ? 32 : 16); }
 };
-/// Rows of a tile, and pairs in each.
+/// Rows of a tile, and pairs per row.
 constexpr Index tile_side = 16;
-/// Where the pairs of up to 16 rows and 32 steps go: in rows `stride` elements apart, or transposed.
+/// Output of to_tile_pairs: up to 16 rows of 32 steps, `stride` elements apart, or transposed.
 struct TilePairs {
-  float *high, *low;  // low: null unless factors are split
+  float *high, *low;  // low: null unless split
   Index stride;
   bool transposed;
 };
-/// By AVX512-BF16, which CPUs with tiles have; positions beyond `rows` and `depth` become 0.
+/// Converts with AVX512-BF16, which CPUs with tiles have. Elements beyond `rows` and `depth` are 0.
 void to_tile_pairs(const Strided<float>& x, Index rows, Index depth, const TilePairs& to);
 
+/// Converts x (rows, depth) to the format of tiles.
 void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to);
 
-/// The product of factors in that form; rows of A are in Strided{a, steps, 16}. When split, the
-/// products of high parts and of a high and a low part are added.
+/// The product of factors in the format of tiles. A's rows are given as Strided{a, steps, 16}. If
+/// split, it is the sum of high · high, high · low and low · high.
 void run_tiles(const PanelProduct<float>& product, bool split);
 
-// The frame of a kernel.
+// The outer loop over kernels.
 
-/// What is read next, so that it comes into the second-level cache meanwhile: `step` elements for
-/// each step of k.
+/// Data to prefetch into the second-level cache: `step` elements for each step of k.
 template <class T>
 struct Ahead {
   const T* data;
@@ -161,7 +159,7 @@ template <class T>
 using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c,
                              Index stride_c, Start<T> start, Ahead<T> ahead);
 
-/// Nearly equal parts of the rows: each then has enough sums that do not wait for each other.
+/// Splits rows into nearly equal parts of at most `most`, so that each has enough independent sums.
 struct RowParts {
   RowParts(Index rows_in_all, Index most)
       : rows(rows_in_all), count((rows_in_all + most - 1) / most) {}
@@ -171,7 +169,7 @@ struct RowParts {
   Index rows, count;
 };
 
-/// Elements of the largest block of C that a kernel keeps.
+/// Elements of the largest block of C that a kernel keeps in registers.
 constexpr Index most_in_registers = 14 * 32;
 
 template <class T>
@@ -180,11 +178,11 @@ void copy_rows(const T* from, Index from_stride, T* to, Index to_stride, Index r
   for (Index i = 0; i < rows; ++i) std::copy_n(from + i * from_stride, columns, to + i * to_stride);
 }
 
-/// The product by the kernels for 1, 2, ... rows.
+/// A product by kernels[n - 1] for n rows.
 template <class T>
 void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernels) {
   const Index width = p.width;
-  // Rows of A whole pages apart share a set of the first-level cache, which has 8 places or more.
+  // Rows of A whole pages apart map to one set of the first-level cache, which has 8 ways or more.
   const bool collide =
       !p.packed_rows && p.a.column == 1 && p.a.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
   const RowParts parts(p.rows,

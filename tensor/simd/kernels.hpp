@@ -1,8 +1,7 @@
-// exp, tanh, σ, the fused inner loops of the recurrent cells, of attention and of Adam, and Philox,
-// vectorised, with the instruction set chosen at run time. Each handles one row of n elements;
-// which rows, in which order and in which thread is the caller's business. All pointers are to n
-// elements unless said otherwise, need no alignment, and outputs may not overlap inputs unless said
-// so.
+// Vectorised inner loops: exp, tanh, σ, recurrent cells, attention, Adam, and Philox. The
+// instruction set is selected at run time. Each function processes one row of n elements; the
+// caller loops over rows and threads. Unless documented otherwise, pointers are to n elements, and
+// outputs must not overlap inputs. Pointers need no alignment.
 #pragma once
 
 #include <array>
@@ -13,10 +12,10 @@
 
 namespace attune::simd {
 
-/// y_i = e^{x_i}, tanh x_i and 1 / (1 + e^{-x_i}), where y may be x: within 2 ulp of the exact
-/// value for every x, subnormal ones and results included; the limits at infinities, and NaN for
-/// NaN. An element's result depends neither on its position nor on n. Round-to-nearest and gradual
-/// underflow (the defaults of the floating-point environment) are taken for granted.
+/// y_i = e^{x_i}, tanh x_i and 1 / (1 + e^{-x_i}); y may be x. The error is at most 2 ulp for
+/// every x, subnormal values included; limits at infinities; NaN for NaN. The result of an
+/// element depends neither on its position nor on n. Requires round-to-nearest and gradual
+/// underflow (the defaults).
 template <class T>
 void exp(const T* x, T* y, Index n);
 template <class T>
@@ -34,7 +33,7 @@ struct LstmForwardRow {
   T *c, *h;
 };
 
-/// Its backward pass: dh and dc are ∂L/∂h and ∂L/∂c; dc becomes ∂L/∂c_prev.
+/// Gradient of LstmForwardRow: dh and dc are ∂L/∂h and ∂L/∂c; dc becomes ∂L/∂c_prev.
 template <class T>
 struct LstmBackwardRow {
   const T* gates;  // 4n
@@ -43,7 +42,7 @@ struct LstmBackwardRow {
   T* dgates;  // 4n, before the activations
 };
 
-/// The two halves of a row of a GRU cell. The gates, in the order r z n:
+/// A row of a GRU cell is computed in two parts. First the gates, in the order r z n:
 ///     r, z = σ(xw + hw),   rh = r ⊙ h_prev
 template <class T>
 struct GruResetRow {
@@ -52,26 +51,26 @@ struct GruResetRow {
   T* gates;  // 2n: r, z
   T* rh;     // null with the reset gate after the product
 };
-/// The new state, with the reset gate before the product (Cho et al., 2014) or after it (cuDNN,
-/// PyTorch):
+/// Second the new state, with the reset gate before the product (Cho et al., 2014) or after it
+/// (cuDNN, PyTorch):
 ///     n = tanh(xw_n + hw_n) for hw = rh W   or   tanh(xw_n + r ⊙ (hw_n + b_hn)) for hw = h_prev W,
 ///     h = (1 - z) ⊙ n + z ⊙ h_prev
 template <class T>
 struct GruUpdateRow {
   const T *xw_n, *hw_n, *z, *h_prev;
   T *n, *h;
-  const T *r = nullptr, *b_hn = nullptr;  // after the product only
-  T* hidden = nullptr;                    // hw_n + b_hn, likewise
+  const T *r = nullptr, *b_hn = nullptr;  // only with the reset gate after the product
+  T* hidden = nullptr;                    // output hw_n + b_hn, likewise
 };
 
-/// Their backward passes, in the opposite order. `dn` is ∂L/∂ the argument of tanh.
+/// Their gradients, in the opposite order. `dn` is the gradient of the argument of tanh.
 template <class T>
 struct GruUpdateBackwardRow {
   const T *z, *n, *h_prev, *dh;
   T *dz, *dn;  // before the activations
   T* dh_prev;  // dh ⊙ z
 };
-/// Of r ⊙ x, where x is h_prev or, after the product, hw_n + b_hn.
+/// Gradient of r ⊙ x, where x is h_prev or, with the reset gate after the product, hw_n + b_hn.
 template <class T>
 struct GruResetBackwardRow {
   const T *r, *x, *drx;
@@ -95,7 +94,7 @@ struct LayerNormBackwardRow {
   T *dx, *dgain, *dbias;
 };
 
-/// Any of these and those below, for a row of n elements.
+/// Runs any of the Row structs of this header on a row of n elements.
 template <class Row>
 void run(const Row& row, Index n);
 
@@ -124,30 +123,29 @@ void add_scaled(T a, const T* x, T* y, Index n);
 template <class T>
 void scale(T a, T* x, Index n);
 
-/// The largest of x, -∞ of none. Where some are NaN, it may be NaN or not the largest.
+/// The largest of x; -∞ if n = 0. If x contains NaN, the result may be NaN or a smaller element.
 template <class T>
 T largest(const T* x, Index n);
-/// Elements of a softmax that are added up in T, before their sum joins that in double.
+/// Terms of a softmax's sum that are added in T; these partial sums are added in double.
 inline constexpr Index sum_block = 512;
 
-/// Σ_i e^{x_i - shift}, to the bit the same with more -∞ at the end; stores the terms in y, which
-/// may be x, unless it is null.
+/// Σ_i e^{x_i - shift}; trailing -∞ change no bit. Stores the terms in y, which may be x or null.
 template <class T>
 T sum_exp(const T* x, T shift, Index n, T* y = nullptr);
 
-/// One row of a softmax over the places whose mask is not 0:  y_i = e^{x_i} / Σ_j e^{x_j}, and 0 at
-/// the others, whatever x is there, NaN included. All are 0 where no place takes part, or only -∞
-/// does. Masked places at the end do not change the bits of the others.
+/// One row of a softmax over the positions whose mask is not 0:  y_i = e^{x_i} / Σ_j e^{x_j}. The
+/// others are 0, even if x is NaN there. All are 0 if no position takes part or all are -∞. Masked
+/// positions at the end do not change the bits of the others.
 template <class T>
 struct SoftmaxRow {
   const T* x;
-  const T* mask;  // null: all take part
+  const T* mask;  // null: all positions take part
   T* y;
 };
 
-/// One row of the gradient of fused attention (tensor/fused_attention.hpp): p holds the scores s and
-/// dp the gradients of the weights after dropout. With w = factor e^{s - shift} and the dropout's
-/// factors m,
+/// One row of the gradient of fused attention (tensor/fused_attention.hpp): p holds the scores s
+/// and dp the gradients of the weights after dropout. With w = factor e^{s - shift} and the
+/// dropout's factors m,
 ///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)
 template <class T>
 struct AttentionGradientRow {
@@ -156,7 +154,7 @@ struct AttentionGradientRow {
   T shift, factor, delta;
 };
 
-/// The tanh form of x Φ(x) (tensor/elementwise.hpp), and dx = dy ∂y/∂x of it.
+/// The tanh approximation of GELU (tensor/elementwise.hpp), and its gradient dx = dy ∂y/∂x.
 template <class T>
 void gelu(const T* x, T* y, Index n);
 template <class T>
@@ -173,8 +171,8 @@ struct SoftmaxGradientRow {
 /// Adam (Kingma and Ba, 2015, algorithm 1):
 ///     m = β₁ m + (1 - β₁) g,  v = β₂ v + (1 - β₂) g²,
 ///     w -= decay · w + rate · m / (√v · root + ε)
-/// where `rate` and `root` hold the bias corrections, and `decay` is the share of w that decoupled
-/// weight decay takes (Loshchilov and Hutter, 2019).
+/// where `rate` and `root` include the bias corrections, and `decay` is the fraction of w that
+/// decoupled weight decay subtracts in a step (Loshchilov and Hutter, 2019).
 template <class T>
 struct AdamRow {
   T *w, *m, *v;

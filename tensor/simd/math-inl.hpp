@@ -1,11 +1,10 @@
-// exp, tanh and the logistic function on one register of floats or doubles, for kernels which are
-// compiled once per instruction set. See kernels.hpp for the promises kept: at most 2 ulp off
-// everywhere, with or without fused multiply-add.
+// exp, tanh and the logistic function on one register of floats or doubles, for kernels that are
+// compiled once per instruction set. Accuracy (see kernels.hpp): at most 2 ulp, with or without
+// fused multiply-add.
 //
-// All three start from the same reduction, e^x = 2^n (1 + t), and differ in how they put the parts
-// together without losing t's accuracy. The coefficients are minimax fits of the functions'
-// relative error by Remez exchange. Those of the polynomials were rounded one by one, each time
-// fitting the remaining ones anew.
+// All three use the same reduction, e^x = 2^n (1 + t), and differ in how they combine the parts
+// without losing the accuracy of t. The coefficients are minimax fits of the relative error (Remez
+// exchange). Those of polynomials were rounded one by one; the others were fitted again each time.
 
 // Visible once per target, see the comments in hwy/foreach_target.h.
 #if defined(ATTUNE_TENSOR_SIMD_MATH_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
@@ -35,17 +34,17 @@ struct Constants {
   static constexpr int kMantissaBits = sizeof(T) == sizeof(float) ? 23 : 52;
   // Adding this rounds to an integer and leaves integer + exponent bias in the lowest bits.
   static constexpr T kRound = Pick<T>(0x1.8p23f + 127, 0x1.8p52 + 1023);
-  // ln(2) in two parts, the first of so few bits that n * kLn2Hi is exact for every n that occurs.
+  // ln(2) in two parts. The first has so few bits that n * kLn2Hi is exact for every n that occurs.
   static constexpr T kLn2Hi = Pick<T>(0x1.62e4p-1f, 0x1.62e42fefa38p-1);
   static constexpr T kLn2Lo = Pick<T>(0x1.7f7d1cp-20f, 0x1.ef35793c7673p-45);
   static constexpr T kLn2 = Pick<T>(0x1.62e43p-1f, 0x1.62e42fefa39efp-1);
   static constexpr T kLog2E = Pick<T>(0x1.715476p+0f, 0x1.71547652b82fep+0);
-  // Beyond these, exp is inf or 0.
+  // Outside of these bounds, exp is inf or 0.
   static constexpr T kExpMax = Pick<T>(89, 710), kExpMin = Pick<T>(-104, -746);
   static constexpr T kMinExponent = Pick<T>(-126, -1022);
-  // From these on, sigmoid and tanh are 1.
+  // From these values on, sigmoid and tanh are 1.
   static constexpr T kSigmoidMax = Pick<T>(18, 38), kTanhMax = Pick<T>(10, 20);
-  // Up to here, TanhSmall is accurate.
+  // TanhSmall is accurate up to this value.
   static constexpr T kTanhSmall = 0.625;
 };
 
@@ -59,7 +58,7 @@ HWY_INLINE V Horner(D d, V z, T c0, T c1, Ts... cs) {
   return hn::MulAdd(Horner(d, z, c1, cs...), z, hn::Set(d, c0));
 }
 
-// e^r - 1 for |r| <= ln(2) / 2. The polynomial's terms are gathered in pairs, for less latency.
+// e^r - 1 for |r| <= ln(2) / 2. Pairs of terms are evaluated in parallel, for less latency.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ExpMinus1(D d, V r) {
   const V r2 = hn::Mul(r, r);
@@ -94,8 +93,8 @@ HWY_INLINE void TanhSmall(D d, V z, V& p, V& q) {
   }
 }
 
-// x, but at most (kAbove) or at least `bound`; NaN when x is. Highway leaves open
-// what Min and Max do with NaN; the x86 instructions return their second operand.
+// min(x, bound) with kAbove, else max(x, bound); NaN if x is NaN. Highway does not define Min and
+// Max for NaN; the x86 instructions return their second operand.
 template <bool kAbove, class D, class V = hn::Vec<D>>
 HWY_INLINE V Cap(D d, hn::TFromD<D> bound, V x) {
   const V limit = hn::Set(d, bound);
@@ -106,7 +105,7 @@ HWY_INLINE V Cap(D d, hn::TFromD<D> bound, V x) {
 #endif
 }
 
-// 2^n of n + kRound, n in the range of normal exponents.
+// 2^n from n + kRound, for n in the range of normal exponents.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V PowerOfTwo(D d, V rounded) {
   const hn::RebindToUnsigned<D> bits;
@@ -116,7 +115,7 @@ HWY_INLINE V PowerOfTwo(D d, V rounded) {
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 #define ATTUNE_SIMD_HAVE_SCALEF 1
-// Highway has no name for this instruction, which gets subnormal results and overflow right.
+// Highway does not have this instruction, which handles subnormal results and overflow.
 HWY_INLINE __m128 ScaleF(__m128 v, __m128 n) { return _mm_scalef_ps(v, n); }
 HWY_INLINE __m512 ScaleF(__m512 v, __m512 n) { return _mm512_scalef_ps(v, n); }
 HWY_INLINE __m128d ScaleF(__m128d v, __m128d n) { return _mm_scalef_pd(v, n); }
@@ -125,7 +124,7 @@ HWY_INLINE __m512d ScaleF(__m512d v, __m512d n) { return _mm512_scalef_pd(v, n);
 #define ATTUNE_SIMD_HAVE_SCALEF 0
 #endif
 
-// v * 2^n for 0.5 < v < 2 and any integer n that Exp meets, rounded once.
+// v * 2^n for 0.5 < v < 2 and any integer n that Exp computes, rounded once.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Scale(D d, V v, V n) {
 #if ATTUNE_SIMD_HAVE_SCALEF
@@ -175,9 +174,8 @@ HWY_INLINE V Sigmoid(D d, V x) {
   // With e = e^x = 2^n (1 + t), the result is e / (1 + e), computed as
   //   n >= -1:  2^n ((1 + t) / (1 + e))
   //   n <= -2:  2^n (1 + (t - e) / (1 + e)).
-  // In the latter the quotient is at most 0.42 either way and its rounding errors weigh less than
-  // those of the former's. The scale in e is not let below the least normal number: so small an e
-  // has no influence.
+  // In the second form the quotient is at most 0.42 in magnitude, so its rounding errors weigh
+  // less. The scale in e is at least the smallest normal number: a smaller e has no effect.
 #if ATTUNE_SIMD_HAVE_SCALEF
   const V scale = math_detail::Scale(d, one, n);
 #else
@@ -207,8 +205,8 @@ HWY_INLINE V Tanh(D d, V x) {
   const V one = hn::Set(d, T{1});
   const V a = hn::Abs(x);
 
-  // Away from 0: 1 - 2 / (e^(2a) + 1), with e^(2a) = 2^n (1 + t). The larger n, the less an error
-  // of t matters, so that ln(2) need not be more precise.
+  // For large |x|: 1 - 2 / (e^(2a) + 1), with e^(2a) = 2^n (1 + t). The larger n, the less an error
+  // of t matters, so ln(2) need not be more precise.
   const V capped = math_detail::Cap<true>(d, C::kTanhMax, a);
   const V round = hn::Set(d, C::kRound);
   const V rounded = hn::MulAdd(capped, hn::Set(d, 2 * C::kLog2E), round);
@@ -218,7 +216,7 @@ HWY_INLINE V Tanh(D d, V x) {
   const V scale = math_detail::PowerOfTwo(d, rounded);
   const V denominator = hn::MulAdd(scale, t, hn::Add(scale, one));
 
-  // Near 0, where that cancels: a + a z P(z) / Q(z). One division serves both.
+  // For small |x|, where that loses digits: a + a z P(z) / Q(z). Both forms share one division.
   const auto near_zero = hn::Lt(a, hn::Set(d, C::kTanhSmall));
   const V z = hn::Mul(a, a);
   V p, q;

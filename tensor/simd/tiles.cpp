@@ -1,4 +1,4 @@
-// Products in bf16 by tiles (Intel AMX), and an emulation of their instructions for tests.
+// Matrix products in bf16 by AMX tiles (Intel), and an emulation of the instructions for tests.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,8 +18,8 @@
 namespace attune::simd {
 namespace {
 
-/// Rows of a tile, and pairs or f32 in a row of it; elements of a tile; rows and columns of a block
-/// of C, which is two by two tiles.
+/// Rows of a tile, and pairs or f32 in each row; elements of a tile; rows and columns of a block of
+/// C, which consists of two by two tiles.
 constexpr Index side = tile_side, tile_size = side * side, block_side = 2 * side;
 
 /// The instructions as Intel specifies them (Instruction Set Extensions Programming Reference,
@@ -96,7 +96,7 @@ namespace attune::simd {
 namespace {
 
 struct Tiles {
-  /// The configuration of tiles, all of 16 rows of 64 bytes, while it lives.
+  /// Configures the tiles, all as 16 rows of 64 bytes, and releases them on scope exit.
   struct Session {
     Session() {
       struct alignas(64) {
@@ -139,7 +139,7 @@ struct Tiles {
   }
 };
 
-/// Whether the CPU has the instructions, and the system lets this process use them.
+/// True if the CPU has the instructions and the system lets this process use them.
 bool permitted() {
   unsigned a, b, c, d;
   if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
@@ -167,8 +167,8 @@ bool permitted() { return false; }
 namespace attune::simd {
 namespace {
 
-/// C = start + A·B for a block of C. The tiles of A's upper 16 rows follow one another, those of the
-/// lower ones begin `below` elements further. The rows of B's panel are 32 elements apart. Split
+/// C = start + A·B for a block of C. The tiles of the upper 16 rows of A are contiguous; those of
+/// the lower 16 begin `below` elements later. The rows of B's panel are 32 elements apart. Split
 /// factors have a tile of high parts, then one of low parts. The product of low parts is omitted.
 template <class Machine, bool split>
 void multiply_block(Index steps, const float* a, Index below, const float* b, float* c,

@@ -63,18 +63,18 @@ void detail::check_result(const char* operation, const Tensor& result,
     if (got.empty() || (nan && !has_nan(input.value()))) continue;
     const bool leaf = input.node() && input.node()->is_leaf;
     if (!nan && !leaf) return;
-    fail("anomaly", "{}: forward got a value that is not finite: {} {}", operation,
+    fail("anomaly", "{}: forward got a non-finite value: {} {}", operation,
          leaf ? "variable" : "constant", got);
   }
-  fail("anomaly", "{}: forward made a value that is not finite: {}, from inputs {}", operation,
-       made, shapes_of(inputs));
+  fail("anomaly", "{}: forward computed a non-finite value: {}, from inputs {}", operation, made,
+       shapes_of(inputs));
 }
 
 void detail::check_gradient(const char* operation, const Tensor& gradient) {
   check_cancelled();
   const std::string made = first_not_finite(gradient);
   if (made.empty()) return;
-  fail("anomaly", "{}: backward made a gradient that is not finite: {}", operation, made);
+  fail("anomaly", "{}: backward computed a non-finite gradient: {}", operation, made);
 }
 
 }  // namespace attune

@@ -35,8 +35,8 @@ Tensor as_matrix(const Tensor& x) {
 void GradientSlot::add(Tensor gradient) {
   if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_) {
     fail(fmt::format("backward of {}", detail::pullback_context.operation),
-         "the gradient of an input {} {} came out as {}", name_of(dtype_), shape_,
-         describe(gradient));
+         "the gradient of an input must be {} {}, but the pullback returned {}", name_of(dtype_),
+         shape_, describe(gradient));
   }
   bytes_of(gradient);  // throws if it is a captured tensor that was modified
   if (!sum_.defined()) {
@@ -141,8 +141,7 @@ class BackwardWalk {
       if (leads) leading_.insert(node);
     }
     if (variables.empty() || !leading_.contains(&root))
-      fail("backward",
-           "the result depends on none of the {} variables whose gradients were asked for",
+      fail("backward", "the result depends on none of the {} requested variables",
            variables.size());
   }
 
@@ -248,7 +247,7 @@ void check_backward(const Var& y, const Tensor& dy) {
   }
   if (const std::string given = detail::detects_anomaly() ? first_not_finite(dy) : "";
       !given.empty())
-    fail("anomaly", "backward was given a gradient that is not finite: " + given);
+    fail("anomaly", "backward got a non-finite gradient dy: " + given);
 }
 
 /// dy of a scalar loss: 1.
@@ -288,7 +287,8 @@ Gradients backward(const Var& loss, std::span<const NamedVariable> variables) {
 
 Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tensor> gradients) {
   if (variables.size() != gradients.size()) {
-    fail("gradients", "{} variables, {} gradients", variables.size(), gradients.size());
+    fail("gradients", "there are {} variables, but {} gradients", variables.size(),
+         gradients.size());
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Var& variable = variables[i].variable;
@@ -296,7 +296,7 @@ Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tenso
       fail("gradients", "shape or dtype differs: variable {}, gradient {}", variable.shape(),
            gradients[i].shape());
     }
-    if (!variable.node()) fail("gradients", "a constant {} has none", variable.shape());
+    if (!variable.node()) fail("gradients", "a constant {} has no gradient", variable.shape());
     const auto at = std::ranges::lower_bound(ids_, variable.node()->id);
     tensors_.insert(tensors_.begin() + (at - ids_.begin()), std::move(gradients[i]));
     ids_.insert(at, variable.node()->id);
@@ -376,7 +376,7 @@ const Tensor& Gradients::operator[](const Var& variable) const {
   if (const Tensor* gradient = find(variable)) return *gradient;
   if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
   fail("gradients", "the loss does not depend on this {} variable{}", variable.shape(),
-       of_some_ ? ", or backward was not asked for it" : "");
+       of_some_ ? ", or its gradient was not requested" : "");
 }
 
 }  // namespace attune

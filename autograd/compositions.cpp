@@ -51,7 +51,8 @@ X maxout(const X& x) {
 
 template <Value X>
 X squeeze(const X& x, int axis) {
-  if (x.shape()[axis] != 1) fail("squeeze", "axis {} of {} has not extent 1", axis, x.shape());
+  if (x.shape()[axis] != 1)
+    fail("squeeze", "the extent of axis {} of {} is not 1", axis, x.shape());
   return reshape(x, x.shape().without(axis));
 }
 
@@ -65,7 +66,8 @@ std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis) {
   const Index extent = x.dim(x.shape().axis(axis, "split"));
   const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
   if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent)
-    fail("split", "axis {} of {} is not {} long", axis, x.shape(), fmt::join(sizes, " + "));
+    fail("split", "the extent of axis {} of {} is not {}", axis, x.shape(),
+         fmt::join(sizes, " + "));
   std::vector<X> parts;
   Index begin = 0;
   for (const Index size : sizes) {
@@ -309,7 +311,9 @@ X einsum(const std::string& equation, const std::vector<X>& operands) {
   std::vector<int> order;
   for (const char label : result) {
     if (!product.has(label) || std::ranges::count(result, label) > 1)
-      fail("einsum", "'{}': the result's {} must be in an operand, and once", equation, label);
+      fail("einsum",
+           "'{}': letter {} of the result must occur in an operand, and once in the result",
+           equation, label);
     order.push_back(static_cast<int>(product.labels.find(label)));
   }
   return permute(product.x, order);

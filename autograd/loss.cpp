@@ -31,7 +31,7 @@ Tensor flat_mask(const char* operation, const Tensor& mask, const Var& x) {
   if (!mask.defined()) return mask;
   for (const double weight : mask.to_vector<double>()) {
     if (!(weight >= 0 && std::isfinite(weight)))
-      fail(operation, "the mask must be 1 (counts) or 0, but has {}", weight);
+      fail(operation, "the mask must be 1 (takes part) or 0, but has {}", weight);
   }
   return mask.to(x.dtype()).reshape({-1});
 }
@@ -102,7 +102,8 @@ Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
                        const CrossEntropyOptions& options) {
   if (q.shape() != logits.shape())
     fail("cross_entropy", "targets {} and logits {} differ", q.shape(), logits.shape());
-  if (options.smoothing != 0) fail("cross_entropy", "distributions are not smoothed");
+  if (options.smoothing != 0)
+    fail("cross_entropy", "label smoothing of target distributions is not supported");
   const Var losses = -sum(q * log_softmax(logits), -1);
   check_places("cross_entropy", "logits", logits, losses.value(), mask);
   const Tensor words = flat_mask("cross_entropy", mask, logits);

@@ -35,7 +35,7 @@ void copy_places(int axis, const Tensor& x, Index begin, Tensor& y, Index y_begi
 
 void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end) {
   if (begin < 0 || begin > end || end > shape[axis])
-    fail(operation, "{} to {} of axis {} of {} do not exist", begin, end, axis, shape);
+    fail(operation, "indices {} to {} of axis {} of {} do not exist", begin, end, axis, shape);
 }
 
 /// Sum and product of the caller's values. Throw if the result does not fit in an Index.
@@ -43,14 +43,14 @@ Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
   Index total = 0;
   for (const Index term : terms) {
     if (__builtin_add_overflow(total, term, &total))
-      fail(operation, "{} is too large a sum", fmt::join(terms, " + "));
+      fail(operation, "{} overflows", fmt::join(terms, " + "));
   }
   return total;
 }
 Index checked_product(const char* operation, Index a, Index b) {
   Index product;
   if (!__builtin_mul_overflow(a, b, &product)) return product;
-  fail(operation, "{} x {} is too large a product", a, b);
+  fail(operation, "{} x {} overflows", a, b);
 }
 
 /// Copies `count` units of `bytes` bytes, which are `stride` bytes apart, to consecutive memory.
@@ -81,7 +81,7 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
   check_range("add_to_slice", to.shape(), axis, begin,
               checked_sum("add_to_slice", {begin, x.dim(axis)}));
   if (to.shape().with(axis, x.dim(axis)) != x.shape())
-    fail("add_to_slice", "{} is no slice along axis {} of {}", x.shape(), axis, to.shape());
+    fail("add_to_slice", "{} is not a slice along axis {} of {}", x.shape(), axis, to.shape());
   are_same_or_apart("add_to_slice", x, to);
   const Index outer = x.shape().product(0, axis), inner = x.shape().product(axis + 1, x.rank());
   const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
@@ -94,7 +94,7 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
 }
 
 Tensor concat(std::span<const Tensor> parts, int axis) {
-  if (parts.empty()) fail("concat", "there is nothing to concatenate");
+  if (parts.empty()) fail("concat", "there are no parts");
   for (const Tensor& part : parts)
     if (!part.defined()) fail("concat", "part {} is undefined", &part - parts.data());
   axis = parts[0].shape().axis(axis, "concat");
@@ -117,7 +117,7 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
 }
 
 Tensor stack(std::span<const Tensor> parts, int axis) {
-  if (parts.empty()) fail("stack", "there is nothing to stack");
+  if (parts.empty()) fail("stack", "there are no parts");
   std::vector<Tensor> rows;
   for (const Tensor& part : parts) {
     require_same_dtype("stack", parts[0], part);
@@ -130,7 +130,8 @@ Tensor stack(std::span<const Tensor> parts, int axis) {
 
 Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
   axis = x.shape().axis(axis, "pad");
-  if (before < 0 || after < 0) fail("pad", "{} before and {} after: negative", before, after);
+  if (before < 0 || after < 0)
+    fail("pad", "before = {} and after = {} must not be negative", before, after);
   const Index end = checked_sum("pad", {before, x.dim(axis), after});
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end), x.dtype(), "pad");
   fill(y, value);
@@ -197,13 +198,14 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
 }
 
 Mask mask_of(std::span<const Index> lengths, DType dtype) {
-  if (lengths.empty()) fail("mask_of", "there is no sequence");
+  if (lengths.empty()) fail("mask_of", "there are no lengths");
   const auto batch = static_cast<Index>(lengths.size());
   Tensor mask = zeros({*std::ranges::max_element(lengths), batch}, dtype);
   visit_elements("mask_of", std::tie(mask), [&](auto* to) {
     for (Index b = 0; b < batch; ++b) {
       const Index length = lengths[b];
-      if (length < 1) fail("mask_of", "sequence {} has the length {}", b, length);
+      if (length < 1)
+        fail("mask_of", "the length of sequence {} is {}, but must be at least 1", b, length);
       for (Index t = 0; t < length; ++t) to[t * batch + b] = 1;
     }
   });
@@ -263,7 +265,8 @@ Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& o) {
   ShapeCheck("unfold_backward")("dy", dy, "T B N");
   const Index windows = windows_of(steps, o), batch = dy.dim(1), d = dy.dim(2) / o.width;
   if (dy.dim(0) != windows || dy.dim(2) != d * o.width)
-    fail("unfold_backward", "dy {} is not of {} windows of {} steps", dy.shape(), windows, o.width);
+    fail("unfold_backward", "dy {} does not fit {} windows of {} steps", dy.shape(), windows,
+         o.width);
   Tensor dx = zeros({steps, batch, d}, dy.dtype());
   const auto compute = [&](Index row, const auto* from, auto* to) {
     const Index at = row / batch + o.before, b = row % batch;

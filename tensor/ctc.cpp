@@ -35,8 +35,8 @@ LabelStates label_states(const CtcInput& input, Index b, Index frames, Index lab
   for (Index u = 0; u < labels; ++u) {
     const std::int32_t label = column[u * input.labels.dim(1)];
     if (label < 0 || label >= input.logits.dim(2) || label == input.blank) {
-      fail("ctc", "label {} of sentence {} is {}: not in 0 to {}, or the blank, {}", u, b, label,
-           input.logits.dim(2) - 1, input.blank);
+      fail("ctc", "label {} of sentence {} is {}, but must be in 0 to {} and not the blank {}", u,
+           b, label, input.logits.dim(2) - 1, input.blank);
     }
     const bool equal = u > 0 && label == s.label[s.label.size() - 2];
     repeated += equal;
@@ -96,7 +96,7 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
       "labels", input.labels, "U B")("labels_mask", input.labels_mask, "U B");
   const Index batch = input.logits.dim(1), v = input.logits.dim(2);
   if (input.blank < 0 || input.blank >= v)
-    fail("ctc", "the blank, {}, is not in 0 to {}", input.blank, v - 1);
+    fail("ctc", "the blank {} is not in 0 to {}", input.blank, v - 1);
   const auto frames = lengths_of(input.mask), labels = lengths_of(input.labels_mask);
   const Tensor log_p = log_softmax(input.logits, -1);
   Ctc result{.loss = zeros({batch}, input.logits.dtype()), .dlogits = {}};

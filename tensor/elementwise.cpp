@@ -81,7 +81,7 @@ Tensor to_i32(const char* operation, const Tensor& x) {
   const auto check = [&](Index i, const auto* from) {
     const auto v = static_cast<double>(from[i]);
     if (!(v >= -0x1p31 && v < 0x1p31 && v == std::floor(v)))
-      fail(operation, "no i32 holds {:g}, at element {}", v, element_name(x.shape(), i));
+      fail(operation, "{:g} does not fit in i32, at element {}", v, element_name(x.shape(), i));
   };
   if (x.dtype() != DType::i32)
     parallel_rows(operation, std::tie(x), x.size(), elementwise_tile, check);

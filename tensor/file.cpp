@@ -94,7 +94,7 @@ void make_directories(const std::filesystem::path& path) {
   for (auto at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path())
     missing.push_back(at);
   std::filesystem::create_directories(path, error);
-  if (error) throw Error(fmt::format("{}: cannot be made: {}", path.string(), error.message()));
+  if (error) throw Error(fmt::format("{}: cannot be created: {}", path.string(), error.message()));
   for (const auto& made : missing) sync_directory_of(made);
 }
 

@@ -45,13 +45,14 @@ std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n)
   const std::int32_t* row = numbers_below("attention", name, rows, n, -1);
   for (Index i = 0; i < rows.size(); ++i) {
     if (row[i] < 0) continue;
-    if (found[row[i]]) fail("attention", "{} have row {} twice", name, row[i]);
+    if (found[row[i]]) fail("attention", "{}: row {} occurs twice", name, row[i]);
     found[row[i]] = true;
     tokens[i % rows.dim(1)].positions.push_back(i / rows.dim(1));
     tokens[i % rows.dim(1)].rows.push_back(row[i]);
   }
   const auto missing = std::ranges::find(found, false);
-  if (missing != found.end()) fail("attention", "{} lack row {}", name, missing - found.begin());
+  if (missing != found.end())
+    fail("attention", "{}: row {} is missing", name, missing - found.begin());
   return tokens;
 }
 
@@ -359,7 +360,8 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
   check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
   if (heads < 1 || d % heads != 0 || std::ssize(places) != s) {
-    fail("attention_step", "{} heads of {} elements and {} of {} places do not fit", heads, d,
+    fail("attention_step",
+         "{} heads do not divide {} elements, or {} entries were given for {} positions", heads, d,
          places.size(), s);
   }
   for (Index i = 0; i < s; ++i) {

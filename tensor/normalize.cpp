@@ -127,7 +127,7 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
   if (smoothing.epsilon == 0) return;
   for (const std::int32_t column : smoothing.without) {
     if (column < 0 || column >= check['V'] || std::ssize(smoothing.without) == check['V'])
-      fail("cross_entropy", "a smoothing without column {} of {}", column, check['V']);
+      fail("cross_entropy", "column {} without smoothing is not in 0 to {}", column, check['V']);
   }
 }
 
@@ -182,7 +182,8 @@ Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
 
 Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
   require_same_dtype("softmax", y, dy);
-  if (y.shape() != dy.shape()) fail("softmax", "dy {} of y {}", dy.shape(), y.shape());
+  if (y.shape() != dy.shape())
+    fail("softmax", "shapes differ: dy {} and y {}", dy.shape(), y.shape());
   const AxisView view("softmax", y, axis);
   const bool of_rows = is_last(y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "softmax");

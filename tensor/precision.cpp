@@ -30,8 +30,8 @@ void limit_targets() {
     if (name == wanted) return hwy::DisableTargets(target - 1);  // better ones are lower bits
     names += (names.empty() ? "" : ", ") + name;
   }
-  fail("ATTUNE_TARGET", "{} is none of what this CPU and this build have: {}", in_quotes(wanted),
-       names);
+  fail("ATTUNE_TARGET", "{} is not an instruction set of this CPU and build, which have {}",
+       in_quotes(wanted), names);
 }
 
 }  // namespace simd
@@ -50,7 +50,7 @@ Precision fastest_precision(Precision asked_for) {
 
 void set_precision(Precision precision) {
   if (fastest_precision(precision) != precision)
-    fail("set_precision", "products in {} are not faster than in f32 on this CPU ({})",
+    fail("set_precision", "this CPU does not compute {} products faster than f32 (needs {})",
          to_string(precision), precision == Precision::bf16 ? "AMX, AMD's AVX512-BF16" : "AMX");
   detail::thread_precision = precision;
 }

@@ -95,7 +95,7 @@ double Random::uniform() {
 }
 
 Index Random::below(Index n) {
-  if (n < 1) fail("Random::below", "{} is not a positive bound", n);
+  if (n < 1) fail("Random::below", "the bound {} is not positive", n);
   const auto bound = static_cast<std::uint64_t>(n);
   const std::uint64_t unbiased = ~std::uint64_t{0} - ~std::uint64_t{0} % bound;  // a multiple of n
   for (;;) {
@@ -153,7 +153,7 @@ Tensor normal(const Shape& shape, Random& random, DType dtype) {
 }
 
 Tensor uniform(const Shape& shape, Random& random, double low, double high, DType dtype) {
-  if (!(low <= high)) fail("uniform", "there is no number from {} to {}", low, high);
+  if (!(low <= high)) fail("uniform", "low = {} is greater than high = {}", low, high);
   return drawn(shape, dtype, [&] { return random.uniform(low, high); });
 }
 
@@ -163,7 +163,7 @@ Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype) {
 }
 
 Tensor integers(const Shape& shape, Random& random, Index low, Index high) {
-  if (low >= high) fail("integers", "there is no number from {} to below {}", low, high);
+  if (low >= high) fail("integers", "the range {} to {} (exclusive) is empty", low, high);
   return drawn(shape, DType::i32,
                [&] { return static_cast<double>(low + random.below(high - low)); });
 }

@@ -45,7 +45,7 @@ void check_recurrent(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Ten
   const auto optional = [&](const char* name, const Tensor& x, const char* letters,
                             bool allowed = true, const char* of = "") {
     if (!x.defined()) return;
-    if (!allowed) fail(operation, "{} belongs to {} only", name, of);
+    if (!allowed) fail(operation, "{} is supported by {} only", name, of);
     check(name, x, letters);
     require_same_dtype(operation, xw, x);
   };

@@ -132,7 +132,7 @@ Index reduced_size(const Shape& shape, const Axes& axes) {
 
 Tensor mean(const Tensor& x, const Axes& axes, KeepAxes keep) {
   const Index n = reduced_size(x.shape(), axes);
-  if (n == 0) fail("mean", "there is nothing to average in {}", x.shape());
+  if (n == 0) fail("mean", "the mean over no elements: {}", x.shape());
   return sum(x, axes, keep) / static_cast<double>(n);
 }
 

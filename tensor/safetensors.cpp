@@ -65,7 +65,7 @@ float from_f16(std::uint16_t bits) {
 
 template <class From>
 std::int32_t narrowed(From x) {
-  if (!std::in_range<std::int32_t>(x)) malformed("no i32 holds {}", x);
+  if (!std::in_range<std::int32_t>(x)) malformed("{} does not fit in i32", x);
   return static_cast<std::int32_t>(x);
 }
 
@@ -163,7 +163,7 @@ std::vector<Index> whole_numbers(const Json& array, const char* what) {
   const auto is_one = [](const Json& x) {
     return x.is_number_unsigned() && std::in_range<Index>(x.get<std::uint64_t>());
   };
-  if (!std::ranges::all_of(array, is_one)) malformed("{} are not whole numbers from 0", what);
+  if (!std::ranges::all_of(array, is_one)) malformed("{} must be non-negative integers", what);
   return array;
 }
 
@@ -225,7 +225,7 @@ std::vector<Entry> read_header(std::string_view text, std::size_t available, Met
     if (entry.begin != at) malformed("{} leaves a gap or overlaps", in_quotes(entry.name));
     at = entry.end;
   }
-  if (at != available) malformed("{} bytes are left over", available - at);
+  if (at != available) malformed("{} bytes follow the last tensor", available - at);
   return entries;
 }
 

@@ -59,7 +59,7 @@ HeadExtents heads_of(const char* operation, const Tensor& weights, const char* n
 
 /// Checks positions (W, B) against a sequence (S, B, ...); returns the size of one row of x.
 Index check_window(const Tensor& x, const Tensor& positions) {
-  if (x.rank() < 2) fail("window", "{} has no (S, B)", x.shape());
+  if (x.rank() < 2) fail("window", "x (S, B, ...) is {}", x.shape());
   ShapeCheck check("window");
   check("positions", positions, "W B")("x", x, x.rank() == 2 ? "S B" : "S B D");
   numbers_below("window", "position", positions, x.dim(0), -1);

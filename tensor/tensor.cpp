@@ -27,7 +27,7 @@ void fail_modified(const Shape& shape) {
 }
 
 void fail_dtype(DType actual, DType wanted, const Shape& shape) {
-  if (actual == wanted) fail("tensor", "an undefined one was accessed");
+  if (actual == wanted) fail("tensor", "an undefined tensor was accessed");
   fail("tensor", "{} {} was accessed as {}", name_of(actual), shape, name_of(wanted));
 }
 
@@ -94,7 +94,8 @@ decltype(auto) visit(DType dtype, F f) {
 template <class To, class From>
 To converted(const char* operation, From value) {
   if constexpr (std::is_same_v<To, std::int32_t> && std::is_floating_point_v<From>) {
-    if (!(value > -0x1p31 - 1 && value < 0x1p31)) fail(operation, "no i32 holds {:g}", value);
+    if (!(value > -0x1p31 - 1 && value < 0x1p31))
+      fail(operation, "{:g} does not fit in i32", value);
   }
   return static_cast<To>(value);
 }
@@ -246,7 +247,7 @@ Tensor sequence(const char* operation, Index n, DType dtype, F f) {
 Tensor arange(double begin, double end, double step, DType dtype) {
   const double n = std::ceil((end - begin) / step);
   if (!(step != 0 && n < 0x1p53))
-    fail("arange", "{:g} to {:g} by {:g} do not end", begin, end, step);
+    fail("arange", "{:g} to {:g} in steps of {:g} has no end", begin, end, step);
   return sequence("arange", std::max<Index>(0, static_cast<Index>(n)), dtype,
                   [&](Index i) { return begin + static_cast<double>(i) * step; });
 }
@@ -286,7 +287,8 @@ void fill(Tensor& x, double value) {
     using T = decltype(zero);
     T* to = x.mutable_data<T>();
     const T element = converted<T>("fill", value);
-    if (!is_floating(x.dtype()) && element != value) fail("fill", "no i32 holds {:g}", value);
+    if (!is_floating(x.dtype()) && element != value)
+      fail("fill", "{:g} does not fit in i32", value);
     parallel_ranges(x.size(), copy_tile / 4,
                     [&](Index begin, Index end) { std::fill_n(to + begin, end - begin, element); });
   });
@@ -350,7 +352,7 @@ void require_i32(const char* operation, const char* what, const Tensor& x) {
 }
 
 void require_places_in_i32(const char* operation, Index n) {
-  if (n > Index{1} << 31) fail(operation, "no i32 holds {}", n - 1);
+  if (n > Index{1} << 31) fail(operation, "{} does not fit in i32", n - 1);
 }
 
 const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,

@@ -11,7 +11,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 # What there is, is in the message about a name that is none.
 targets=$(ATTUNE_TARGET=none "$build/examples/attune" predict --model "$scratch/none" x 2>&1 |
-  sed -n "s/.*'none' is none of what this CPU and this build have: //p" | tr -d ,)
+  sed -n "s/.*'none' is not an instruction set of this CPU and build, which have //p" | tr -d ,)
 echo "Instruction sets: ${targets:?none was named}"
 
 # Numbers, to be read backwards.

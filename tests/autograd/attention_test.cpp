@@ -96,9 +96,9 @@ TEST_CASE("attention: what does not fit is named") {
   CHECK_ERROR("attention: 3 heads do not divide a size of 4", attention(q, kv, {.heads = 3}));
   CHECK_ERROR("attention: the dropout 1 is not in [0, 1)", attention(q, kv, {.dropout = 1}));
   const Tensor rows = Tensor::of({3, 1}, {0, 1, 0});
-  CHECK_ERROR("attention: query_rows have row 0 twice",
+  CHECK_ERROR("attention: query_rows: row 0 occurs twice",
               attention(zeros({2, 4}), zeros({5, 1, 8}), {.query_rows = rows}));
-  CHECK_ERROR("attention: key_rows lack row 2",
+  CHECK_ERROR("attention: key_rows: row 2 is missing",
               attention(zeros({2, 1, 4}), zeros({3, 8}), {.key_rows = rows.slice(0, 2)}));
   CHECK_ERROR("attention: kv (M, 2D) is (5, 3, 8), but 2 axes were expected",
               attention(q, kv, {.key_rows = zeros({5, 3}, DType::i32)}));

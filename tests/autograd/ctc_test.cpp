@@ -125,16 +125,16 @@ TEST_CASE("ctc_loss: errors name what is wrong") {
     return error_of([&] { ctc_loss(logits, mask, labels, labels_mask); });
   };
   CHECK(error(ints({2, 2}, {1, 2, 3, 5}), two) ==
-        "ctc: label 1 of sentence 1 is 5: not in 0 to 4, or the blank, 0");
+        "ctc: label 1 of sentence 1 is 5, but must be in 0 to 4 and not the blank 0");
   CHECK(error(ints({2, 2}, {1, 2, 0, 3}), two) ==
-        "ctc: label 1 of sentence 0 is 0: not in 0 to 4, or the blank, 0");
+        "ctc: label 1 of sentence 0 is 0, but must be in 0 to 4 and not the blank 0");
   CHECK(error(ints({3, 2}, {1, 2, 1, 3, 1, 4}), ones({3, 2}, DType::f64)) ==
         "ctc: sentence 0 has 3 frames, but its 3 labels need 5");
   CHECK(error(ints({2, 1}, {1, 2}), ones({2, 1}, DType::f64)) ==
         "ctc: labels (U, B) is (2, 1), but B = 2 in logits");
   CHECK(error(ints({2, 2}, {1, 2, 3, 4}), zeros({2, 2}, DType::f64)) ==
         "ctc_loss: there is no position with mask 1");
-  CHECK_ERROR("ctc: the blank, 5, is not in 0 to 4",
+  CHECK_ERROR("ctc: the blank 5 is not in 0 to 4",
               ctc_loss(logits, mask, ints({2, 2}, {1, 2, 3, 4}), two, {.blank = 5}));
 }
 

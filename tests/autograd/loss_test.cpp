@@ -66,7 +66,7 @@ TEST_CASE("cross_entropy: errors name what is wrong") {
               cross_entropy(logits, ints({3, 2}, {0, 0, 0, 0, -1, 0}), mask));
   CHECK_ERROR("cross_entropy: there is no position with mask 1",
               cross_entropy(logits, targets, zeros({3, 2}, DType::f64)));
-  CHECK_ERROR("cross_entropy: the mask must be 1 (counts) or 0, but has -1000000000",
+  CHECK_ERROR("cross_entropy: the mask must be 1 (takes part) or 0, but has -1000000000",
               cross_entropy(logits, targets, full({3, 2}, -1e9)));
   for (const auto& [smoothing, text] : {std::pair(1.0, "1"), {-0.5, "-0.5"}, {NAN, "nan"}}) {
     const CrossEntropyOptions options{.smoothing = smoothing};

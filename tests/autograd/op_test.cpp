@@ -160,7 +160,7 @@ TEST_CASE("Ops: a row of a gathered table that no id names gets gradient 0") {
 TEST_CASE("Ops: errors name the operation and both shapes, axes and dtypes") {
   const Var a = zeros({3, 2}), b = zeros({3, 4}), n = ints({3}, {1, 2, 3});
   CHECK_ERROR("add: shapes (3, 2) and (3, 4) do not broadcast", a + b);
-  CHECK_ERROR("slice: -1 to 2 of axis 1 of (3, 2) do not exist", slice(a, 1, -3, 2));
+  CHECK_ERROR("slice: indices -1 to 2 of axis 1 of (3, 2) do not exist", slice(a, 1, -3, 2));
   CHECK_ERROR("add: dtypes differ: f64 (3, 2) and f32 (3, 2)", Var(zeros({3, 2}, DType::f64)) + a);
   CHECK_ERROR("where: shapes (4) and (3, 2) do not broadcast", where(zeros({4}), a, a));
   CHECK_ERROR("add_matmul: shapes do not fit: (3, 2) x (3, 4)", add_matmul(a, a, b));
@@ -169,9 +169,9 @@ TEST_CASE("Ops: errors name the operation and both shapes, axes and dtypes") {
   CHECK_ERROR("batched_matmul: shapes do not fit: (3, 2) x (3, 4)ᵀ",
               batched_matmul(a, b, {.b = true}));
   CHECK_ERROR("maxout: the last axis of (2, 3) does not divide into pairs", maxout(zeros({2, 3})));
-  CHECK_ERROR("concat: there is nothing to concatenate", concat({}, 0));
-  CHECK_ERROR("split: axis 0 of (3, 2) is not 1 + 4 long", split(a, {1, 4}, 0));
-  CHECK_ERROR("split: axis 0 of (3, 2) is not 4 + -1 long", split(a, {4, -1}, 0));
+  CHECK_ERROR("concat: there are no parts", concat({}, 0));
+  CHECK_ERROR("split: the extent of axis 0 of (3, 2) is not 1 + 4", split(a, {1, 4}, 0));
+  CHECK_ERROR("split: the extent of axis 0 of (3, 2) is not 4 + -1", split(a, {4, -1}, 0));
   CHECK_ERROR("split: there is no axis 2 in (3, 2)", split(a, {3, 3}, 2));
   CHECK_ERROR("log_sum_exp: there is no axis -3 in (3, 2)", log_sum_exp(a, -3));
   CHECK_ERROR("permute: there is no axis 2 in (3, 2)", permute(a, {0, 2}));

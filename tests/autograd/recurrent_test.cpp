@@ -78,11 +78,12 @@ TEST_CASE("recurrences: a wrong shape is named with the letter that does not fit
   CHECK(error(of({4, 3, 9}), 8, {lstm}) == "lstm: xw (T, B, 4H) is (4, 3, 9), but H = 2 in w_h");
   CHECK(error(xw, 8, {lstm, of({5, 2})}) == "lstm: h0 (B, H) is (5, 2), but B = 3 in xw");
   CHECK(error(of({0, 3, 8}), 8, {lstm}) == "lstm: the sequence has no steps");
-  CHECK(error(xw, 8, {.cell = lstm, .b_hn = of({2})}) == "lstm: b_hn belongs to Cell::gru only");
+  CHECK(error(xw, 8, {.cell = lstm, .b_hn = of({2})}) ==
+        "lstm: b_hn is supported by Cell::gru only");
   CHECK(error(gru, 6, {.h0 = zeros({3, 2})}) == "gru: dtypes differ: f64 (4, 3, 6) and f32 (3, 2)");
-  CHECK(error(gru, 6, {.c0 = of({3, 2})}) == "gru: c0 belongs to an LSTM only");
+  CHECK(error(gru, 6, {.c0 = of({3, 2})}) == "gru: c0 is supported by an LSTM only");
   CHECK(error(gru, 6, {.cell = Cell::gru_reset_before, .b_hn = of({2})}) ==
-        "gru: b_hn belongs to Cell::gru only");
+        "gru: b_hn is supported by Cell::gru only");
 }
 
 }  // namespace attune

@@ -357,7 +357,7 @@ TEST_CASE("Parameters and Gradients: they print as tables") {
         "total                                  9\n"
         "(2, 3)           norm 4.89898\n");
   CHECK_ERROR(
-      "gradients: the loss does not depend on this (3) variable, or backward was not asked for it",
+      "gradients: the loss does not depend on this (3) variable, or its gradient was not requested",
       gradients[b]);
 }
 

@@ -198,7 +198,8 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
   CHECK_ERROR("attention_step: rows (S, B) is (1, 2), but B = 3 in q, in decoder.cross",
               attention.step(x[0], {kept.places, zeros({1, 2}, DType::i32)}));
   CHECK_ERROR(
-      "attention_step: 2 heads of 8 elements and 0 of 1 places do not fit, in decoder.cross",
+      "attention_step: 2 heads do not divide 8 elements, or 0 entries were given for 1 positions, "
+      "in decoder.cross",
       attention.step(x[0], {{}, kept.rows}));
   CHECK_ERROR("dropout: the rate 1 is not in [0, 1)",
               TransformerLayer(params / "other",

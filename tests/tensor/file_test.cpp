@@ -73,7 +73,7 @@ TEST_CASE("make_directories: makes what is missing, and names what cannot be mad
   }
   write_file(scratch / "file", "");
   for (const char* path : {"file", "file/a/b"}) {
-    CHECK_ERROR((scratch / path).string() + ": cannot be made: Not a directory",
+    CHECK_ERROR((scratch / path).string() + ": cannot be created: Not a directory",
                 make_directories(scratch / path));
   }
 }

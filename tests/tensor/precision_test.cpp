@@ -220,11 +220,12 @@ TEST_CASE(
     ++without;
     CHECK(fastest_precision(Precision::bf16) == Precision::f32);
     CHECK_ERROR(
-        "set_precision: products in bf16 are not faster than in f32 on this CPU (AMX, AMD's "
+        "set_precision: this CPU does not compute bf16 products faster than f32 (needs AMX, AMD's "
         "AVX512-BF16)",
         set_precision(Precision::bf16));
-    CHECK_ERROR("set_precision: products in bf16x3 are not faster than in f32 on this CPU (AMX)",
-                set_precision(Precision::bf16x3));
+    CHECK_ERROR(
+        "set_precision: this CPU does not compute bf16x3 products faster than f32 (needs AMX)",
+        set_precision(Precision::bf16x3));
   });
   CHECK(without > 0);
   CHECK(precision() == Precision::f32);

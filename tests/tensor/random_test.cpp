@@ -92,7 +92,7 @@ TEST_CASE("Random: below gives whole numbers under its bound, which must be posi
   for (Index expected : {99, 639, 213, 475, 507, 449, 611, 943})
     CHECK(random.below(1000) == expected);
   for (int i = 0; i < 100; ++i) CHECK(random.below(1) == 0);
-  CHECK_ERROR("Random::below: 0 is not a positive bound", random.below(0));
+  CHECK_ERROR("Random::below: the bound 0 is not positive", random.below(0));
   CHECK_THROWS_AS(random.below(-5), Error);
 }
 
@@ -213,8 +213,8 @@ TEST_CASE(
   CHECK(std::abs(sum(classes == 0).item() - 1500) < 150);
   CHECK(sum(classes == 1).item() == 0);
   CHECK_ERROR("bernoulli: p = 1.5 is not in 0 to 1", bernoulli({1}, random, 1.5));
-  CHECK_ERROR("uniform: there is no number from 2 to 1", uniform({1}, random, 2, 1));
-  CHECK_ERROR("integers: there is no number from 2 to below 2", integers({1}, random, 2, 2));
+  CHECK_ERROR("uniform: low = 2 is greater than high = 1", uniform({1}, random, 2, 1));
+  CHECK_ERROR("integers: the range 2 to 2 (exclusive) is empty", integers({1}, random, 2, 2));
   CHECK_ERROR("permutation: n = -1 is negative", permutation(-1, random));
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("mean: it is the sum divided by the number of elements") {
   CHECK(difference(mean(x, {0, 2}), sum(x, {0, 2}) / 15.0) <= 1e-15);
   CHECK(difference(mean(x), sum(x) / 30.0) <= 1e-15);
   CHECK(mean(x, {1}, KeepAxes::yes).shape() == Shape{3, 1, 5});
-  CHECK_ERROR("mean: there is nothing to average in (3, 0)", mean(zeros({3, 0})));
+  CHECK_ERROR("mean: the mean over no elements: (3, 0)", mean(zeros({3, 0})));
   CHECK(reduced_size({3, 2, 5}, {0, -1}) == 15);
   CHECK(reduced_size({3, 2, 5}, {}) == 30);
 }
@@ -91,7 +91,7 @@ TEST_CASE(
   }
   CHECK_ERROR("argmax: axis -1 of (3, 0) is empty", argmax(zeros({3, 0})));
   CHECK_THROWS_AS(argmax(scalar(1)), Error);
-  CHECK_ERROR("argmax: no i32 holds 4294967295", argmax(zeros({0, Index{1} << 32})));
+  CHECK_ERROR("argmax: 4294967295 does not fit in i32", argmax(zeros({0, Index{1} << 32})));
   CHECK(argmax(zeros({0, 3})).shape() == Shape{0});
 }
 

@@ -181,8 +181,8 @@ const std::string four(4, '\0'), eight(8, '\0');
 TEST_CASE("Safetensors: trailing bytes, gaps and overlaps are refused") {
   const std::string x1 = entry("x", "[1]", "[0,4]"), x2 = entry("x", "[2]", "[0,8]");
   check_refused(
-      {{file_with({x1}, eight), "4 bytes are left over"},
-       {file_of("{}", eight), "8 bytes are left over"},
+      {{file_with({x1}, eight), "4 bytes follow the last tensor"},
+       {file_of("{}", eight), "8 bytes follow the last tensor"},
        {file_with({entry("x", "[1]", "[4,8]")}, eight), "'x' leaves a gap or overlaps"},
        {file_with({x1, entry("y", "[2]", "[0,8]")}, eight), "'y' leaves a gap or overlaps"},
        {file_with({x2, entry("y", "[1]", "[4,8]")}, eight), "'y' leaves a gap or overlaps"},
@@ -265,9 +265,10 @@ TEST_CASE("Safetensors: other floating dtypes are widened, other integers narrow
 
   const std::pair<Safetensors, std::string> refused[] = {
       {load("I64", std::array<std::int64_t, 2>{0, std::int64_t{1} << 31}),
-       "no i32 holds 2147483648"},
-      {load("U32", std::array<std::uint32_t, 1>{UINT32_MAX}), "no i32 holds 4294967295"},
-      {load("U64", std::array<std::uint64_t, 1>{UINT64_MAX}), "no i32 holds 18446744073709551615"},
+       "2147483648 does not fit in i32"},
+      {load("U32", std::array<std::uint32_t, 1>{UINT32_MAX}), "4294967295 does not fit in i32"},
+      {load("U64", std::array<std::uint64_t, 1>{UINT64_MAX}),
+       "18446744073709551615 does not fit in i32"},
       {load("BOOL", std::array<std::uint8_t, 2>{0, 1}), "dtype 'BOOL' is unknown"},
       {load("f32", std::array<float, 1>{1}), "dtype 'f32' is unknown"}};
   for (const auto& [file, reason] : refused) {

@@ -134,8 +134,8 @@ TEST_CASE("simd target: the child of another test" * doctest::skip()) {
   const std::string wanted = std::getenv("ATTUNE_TARGET");
   const char* file = std::getenv("ATTUNE_TEST_FILE");
   if (!file) {
-    const std::string start =
-        fmt::format("ATTUNE_TARGET: '{}' is none of what this CPU and this build have: ", wanted);
+    const std::string start = fmt::format(
+        "ATTUNE_TARGET: '{}' is not an instruction set of this CPU and build, which have ", wanted);
     for (int i = 0; i < 2; ++i) CHECK(error_of([] { simd_target(); }).starts_with(start));
     CHECK_THROWS_AS(tanh(ones({3})), Error);
     return;

@@ -55,11 +55,11 @@ int detail::read_anomaly_setting() {
 void detail::check_result(const char* operation, const Tensor& result,
                           std::span<const Var> inputs) {
   check_cancelled();
-  const std::string made = first_not_finite(result);
+  const std::string made = first_non_finite(result);
   if (made.empty()) return;
   const bool nan = has_nan(result);
   for (const Var& input : inputs) {
-    const std::string got = first_not_finite(input.value());
+    const std::string got = first_non_finite(input.value());
     if (got.empty() || (nan && !has_nan(input.value()))) continue;
     const bool leaf = input.node() && input.node()->is_leaf;
     if (!nan && !leaf) return;
@@ -72,7 +72,7 @@ void detail::check_result(const char* operation, const Tensor& result,
 
 void detail::check_gradient(const char* operation, const Tensor& gradient) {
   check_cancelled();
-  const std::string made = first_not_finite(gradient);
+  const std::string made = first_non_finite(gradient);
   if (made.empty()) return;
   fail("anomaly", "{}: backward computed a non-finite gradient: {}", operation, made);
 }

@@ -82,7 +82,7 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
   std::vector<Tensor> a, b;
   for (const Product& product : products) {
     // Checks reads as in the pullback that captured the tensors.
-    const detail::Restored scope(detail::pullback_context, product.context);
+    const detail::ScopedValue scope(detail::pullback_context, product.context);
     if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
     bytes_of(product.a), bytes_of(product.b);
     a.push_back(product.a);
@@ -162,7 +162,7 @@ class BackwardWalk {
 
   Gradients run() {
     Gradients gradients;
-    gradients.of_some_ = !leading_.empty();
+    gradients.requested_only_ = !leading_.empty();
     while (!reached_.empty()) {
       std::ranges::pop_heap(reached_, {}, id);
       const detail::NodePointer node = std::move(reached_.back());
@@ -245,7 +245,7 @@ void check_backward(const Var& y, const Tensor& dy) {
     fail("backward", "the gradient {} was expected to have the shape of the result, {}", dy.shape(),
          y.shape());
   }
-  if (const std::string given = detail::detects_anomaly() ? first_not_finite(dy) : "";
+  if (const std::string given = detail::detects_anomaly() ? first_non_finite(dy) : "";
       !given.empty())
     fail("anomaly", "backward got a non-finite gradient dy: " + given);
 }
@@ -261,7 +261,7 @@ Tensor one_for(const Var& loss) {
 Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* variables) {
   check_backward(y, dy);
   const NoGrad no_grad;
-  const detail::Restored scope(detail::pullback_context, {"backward", ~std::uint64_t{0}});
+  const detail::ScopedValue scope(detail::pullback_context, {"backward", ~std::uint64_t{0}});
   BackwardWalk walk;
   if (variables) walk.restrict_to(*variables, *y.node().get());
   detail::Target root{y.node(), y.output()};
@@ -376,7 +376,7 @@ const Tensor& Gradients::operator[](const Var& variable) const {
   if (const Tensor* gradient = find(variable)) return *gradient;
   if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
   fail("gradients", "the loss does not depend on this {} variable{}", variable.shape(),
-       of_some_ ? ", or its gradient was not requested" : "");
+       requested_only_ ? ", or its gradient was not requested" : "");
 }
 
 }  // namespace attune

@@ -53,7 +53,7 @@ class Gradients {
   bool norm_is_known() const;
 
   std::vector<std::uint64_t> ids_;  // ascending
-  bool of_some_ = false;            // only of requested variables
+  bool requested_only_ = false;     // only of requested variables
   std::vector<Tensor> tensors_;
   double norm_ = 0;
   std::uint64_t norm_at_ = 0;  // on the modification clock; 0: norm_ is not known

@@ -126,7 +126,7 @@ X triu(const X& x, Index k) {
 
 template <Value X>
 X take_along_axis(const X& x, const Tensor& ids, int axis) {
-  return gather(reshape(x, {-1}), places_along_axis(x.shape(), ids, axis));
+  return gather(reshape(x, {-1}), flat_indices_along_axis(x.shape(), ids, axis));
 }
 
 template <Value X>

@@ -122,7 +122,7 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   if (weighted_difference(w, y.value(), start) != 0)
     return {"gradcheck: two calls of the function differ"};
   if (!y.requires_gradient()) return {"gradcheck: the result depends on no variable"};
-  const detail::Restored silent(detail::checking_gradients, true);
+  const detail::ScopedValue silent(detail::checking_gradients, true);
   const Gradients gradients = backward(y, w);
   const double rounding = rounding_error(w, y.value(), variables, gradients, options.step);
   for (const NamedVariable& named : variables) {

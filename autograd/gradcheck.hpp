@@ -41,8 +41,7 @@ std::ostream& operator<<(std::ostream& out, const GradcheckResult& result);
 /// |a - n| <= tolerance · max(|a|, |n|, largest |gradient| of that variable) + rounding error. The
 /// rounding error of the difference is about 1e-15 / h, times |w ⊙ f| and |x ⊙ gradient| of all
 /// variables. Throws unless elements are f64. Points must be at least 2h away from kinks; the
-/// message of a mismatch names a probable kink. Variables are changed in place and restored. kink.
-/// Variables are changed in place and put back.
+/// message of a mismatch names a probable kink. Variables are changed in place and restored.
 GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
                           const GradcheckOptions& options = {});
 

@@ -16,7 +16,7 @@ namespace attune {
 namespace {
 
 /// Throws unless targets, and the mask if defined, have the shape of x without its last axis.
-void check_places(const char* operation, const char* name, const Var& x, const Tensor& targets,
+void check_shapes(const char* operation, const char* name, const Var& x, const Tensor& targets,
                   const Tensor& mask) {
   if (x.shape().without(-1) != targets.shape() ||
       (mask.defined() && mask.shape() != targets.shape())) {
@@ -89,8 +89,8 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
   ShapeCheck check("affine_cross_entropy");
   check("x", x, "... R")("W", affine.W, affine.transposed ? "V R" : "R V");
   if (affine.b.defined()) check("b", affine.b, "V");
-  check_places("affine_cross_entropy", "x", x, targets, mask);
-  numbers_below("cross_entropy", "target", targets, check['V']);
+  check_shapes("affine_cross_entropy", "x", x, targets, mask);
+  checked_ids("cross_entropy", "target", targets, check['V']);
 }
 
 Var reduced(const Var& losses, Reduction reduction) {
@@ -105,7 +105,7 @@ Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
   if (options.smoothing != 0)
     fail("cross_entropy", "label smoothing of target distributions is not supported");
   const Var losses = -sum(q * log_softmax(logits), -1);
-  check_places("cross_entropy", "logits", logits, losses.value(), mask);
+  check_shapes("cross_entropy", "logits", logits, losses.value(), mask);
   const Tensor words = flat_mask("cross_entropy", mask, logits);
   const double scale = scale_of("cross_entropy", options.reduction, words, losses.size());
   if (!words.defined()) return sum(losses) * scale;
@@ -127,7 +127,7 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
   if (targets.defined() && is_floating(targets.dtype()))
     return soft_cross_entropy(logits, targets, mask, options);
   ShapeCheck("cross_entropy")("logits", logits, "... V");
-  check_places("cross_entropy", "logits", logits, targets, mask);
+  check_shapes("cross_entropy", "logits", logits, targets, mask);
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
   const Tensor flat_targets = targets.reshape({-1}),
                words = flat_mask("cross_entropy", mask, logits);
@@ -149,9 +149,9 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   check_affine(x, affine, targets, mask);
   const Tensor all = x.value().reshape({-1, x.dim(-1)}),
                words = flat_mask("affine_cross_entropy", mask, x);
-  Tensor places;  // indices of the rows with a nonzero mask; undefined: all rows
-  if (words.defined() && attune::all(words).item() == 0) places = nonzero(words).reshape({-1});
-  const auto used = [&](const Tensor& of) { return places.defined() ? gather(of, places) : of; };
+  Tensor rows;  // indices of the rows with a nonzero mask; undefined: all rows
+  if (words.defined() && attune::all(words).item() == 0) rows = nonzero(words).reshape({-1});
+  const auto used = [&](const Tensor& of) { return rows.defined() ? gather(of, rows) : of; };
   const Tensor weights = words.defined() ? used(words) : words;
   const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));
   AffineGradients d;
@@ -161,9 +161,9 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   if (recorded(affine.b)) d.b = zeros(affine.b.shape(), x.dtype());
   const double total = sum_over_blocks(x_rows, affine, used(targets.reshape({-1})), weights, scale,
                                        {options.smoothing, options.unsmoothed}, d);
-  if (d.x.defined() && places.defined()) {
+  if (d.x.defined() && rows.defined()) {
     Tensor dx = zeros(all.shape(), x.dtype());
-    scatter_add_in_place(dx, places, d.x);
+    scatter_add_in_place(dx, rows, d.x);
     d.x = std::move(dx);
   }
   if (d.x.defined()) d.x = d.x.reshape(x.shape());

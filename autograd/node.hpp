@@ -60,7 +60,7 @@ namespace detail {
 inline constexpr std::size_t max_joint_inputs = 8;
 
 /// Base of graph objects: allocates them from the cache of freed blocks.
-struct Pooled {
+struct CacheAllocated {
   static void* operator new(std::size_t bytes) {
     return cache_allocate(bytes, Fit::own_class).memory;
   }
@@ -73,7 +73,7 @@ struct Node;
 
 /// Frees a node and the history behind it, without recursion, as histories can be long.
 void destroy(Node* node);
-using NodePointer = Counted<Node>;
+using NodePointer = IntrusivePtr<Node>;
 
 /// Identifies an input of an operation: output number `output` of a node.
 struct Target {
@@ -82,7 +82,7 @@ struct Target {
 };
 
 /// One pullback and its inputs. A target whose node is null needs no gradient.
-struct Edge : Pooled {
+struct Edge : CacheAllocated {
   Edge* next = nullptr;
   virtual ~Edge() = default;
   virtual std::span<Target> targets() = 0;
@@ -128,12 +128,12 @@ class PerOutput {
 };
 
 /// The gradients of a node's outputs while backward accumulates them.
-struct NodeGradients : Pooled, PerOutput<GradientSlot> {
+struct NodeGradients : CacheAllocated, PerOutput<GradientSlot> {
   using PerOutput::PerOutput;
 };
 
 /// A recorded operation, or a variable (is_leaf).
-struct Node : Pooled {
+struct Node : CacheAllocated {
   Node(const char* operation, bool is_leaf, std::size_t outputs);
   ~Node() { release_edges(); }
   /// Frees the pullbacks and their captures.

@@ -253,10 +253,10 @@ Var mean(const Var& x, const Axes& axes, KeepAxes keep) {
 
 Var max(const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes("max", x, axes, keep, [](const Var& of, int axis) -> Var {
-    const auto [values, places] = max_forward(of.value(), axis);
+    const auto [values, indices] = max_forward(of.value(), axis);
     return record("max", values)
-        .wrt(of, [places = places, shape = of.shape(), axis](const Tensor& dy) {
-          return max_backward(dy, places, shape, axis);
+        .wrt(of, [indices = indices, shape = of.shape(), axis](const Tensor& dy) {
+          return max_backward(dy, indices, shape, axis);
         });
   });
 }
@@ -391,8 +391,8 @@ Var stack(const std::vector<Var>& parts, int axis) {
   Recording result = record("stack", y);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     result.wrt(parts[i], [=, shape = parts[i].shape()](const Tensor& dy) {
-      const auto place = static_cast<Index>(i);
-      return axis == 0 ? dy[place] : slice(dy, axis, place, place + 1).reshape(shape);
+      const auto index = static_cast<Index>(i);
+      return axis == 0 ? dy[index] : slice(dy, axis, index, index + 1).reshape(shape);
     });
   }
   return result;

@@ -57,8 +57,8 @@ Var variable(Tensor value);
 inline Var detach(const Var& x) { return x.value(); }
 
 /// Disables recording in this thread until the end of the scope.
-struct NoGrad : detail::Restored<bool> {
-  [[nodiscard]] NoGrad() : Restored(detail::recording_enabled, false) {}
+struct NoGrad : detail::ScopedValue<bool> {
+  [[nodiscard]] NoGrad() : ScopedValue(detail::recording_enabled, false) {}
 };
 
 }  // namespace attune

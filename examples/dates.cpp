@@ -247,7 +247,7 @@ void train(Index steps) {
   save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}), best,
               curve);
   std::cout << best_file << ", " << report_file << "\nchecksum of the weights: " << checksum
-            << " (products: " << products_used()
+            << " (products: " << matmul_backends_used()
             << ")\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";
 }
 

@@ -31,8 +31,8 @@ void check_sequence(const char* operation, const Sequence& sequence) {
 
 }  // namespace
 
-Training::Training(Random& random) : Restored(training_random, &random) {}
-Training::Training(std::nullptr_t) : Restored(training_random, nullptr) {}
+Training::Training(Random& random) : ScopedValue(training_random, &random) {}
+Training::Training(std::nullptr_t) : ScopedValue(training_random, nullptr) {}
 Random* Training::random() { return training_random; }
 
 Var outside_of_training(const Var& x, const char* what) {

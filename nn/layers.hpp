@@ -13,7 +13,7 @@ namespace attune::nn {
 
 /// While one lives, layers in this thread are in training mode: dropout is active and draws from
 /// `random`, which must outlive the guard.
-class Training : attune::detail::Restored<Random*> {
+class Training : attune::detail::ScopedValue<Random*> {
  public:
   [[nodiscard]] explicit Training(Random& random);
   /// The opposite: layers are in evaluation mode, whatever the enclosing guards.

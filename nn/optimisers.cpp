@@ -39,7 +39,7 @@ std::string first_non_finite(const char* what, const Parameters& parameters,
                              const Gradients& gradients, Of of) {
   for (const auto& [name, w] : parameters) {
     const Tensor* gradient = gradients.find(w);
-    const std::string first = gradient ? first_not_finite(of(*gradient)) : "";
+    const std::string first = gradient ? first_non_finite(of(*gradient)) : "";
     if (!first.empty()) return fmt::format("the {} of '{}' {}", what, name, first);
   }
   return {};
@@ -174,7 +174,7 @@ double clip_by_global_norm(Gradients& gradients, double largest) {
   if (!std::isfinite(norm)) {
     std::string first;
     for (const Tensor& gradient : gradients.all())
-      if (first.empty()) first = first_not_finite(gradient);
+      if (first.empty()) first = first_non_finite(gradient);
     if (!first.empty()) first.insert(0, ": gradient of a variable ");
     fail("clip_by_global_norm", "the norm of the gradients is {}{}", norm, first);
   }

@@ -175,9 +175,9 @@ double load_number(const Metadata& metadata, const std::string& name, double low
 /// While one lives, errors in this thread end with the path of a layer or parameter: "..., in
 /// encoder.forward". Of several, the innermost one counts. A layer of your own keeps scope.path() and
 /// begins its operator() with `const nn::InLayer layer(path_);`.
-struct InLayer : attune::detail::Restored<const std::string*> {
+struct InLayer : attune::detail::ScopedValue<const std::string*> {
   [[nodiscard]] explicit InLayer(const std::string& path)
-      : Restored(attune::detail::layer_path, &path) {}
+      : ScopedValue(attune::detail::layer_path, &path) {}
 };
 
 }  // namespace attune::nn

@@ -19,7 +19,7 @@ Index run_bytes(const Tensor& x, int axis) {
 }
 
 /// Copies `count` indices of an axis to another tensor, whose other extents are equal.
-void copy_places(int axis, const Tensor& x, Index begin, Tensor& y, Index y_begin, Index count) {
+void copy_indices(int axis, const Tensor& x, Index begin, Tensor& y, Index y_begin, Index count) {
   const Index step = run_bytes(x, axis + 1), bytes = count * step;
   const Index x_stride = run_bytes(x, axis), y_stride = run_bytes(y, axis);
   const std::byte* from = bytes_of(x).data() + begin * step;
@@ -71,7 +71,7 @@ Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
   if (end < 0) end += x.dim(axis);
   check_range("slice", x.shape(), axis, begin, end);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype(), "slice");
-  copy_places(axis, x, begin, y, 0, end - begin);
+  copy_indices(axis, x, begin, y, 0, end - begin);
   return y;
 }
 
@@ -82,7 +82,7 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
               checked_sum("add_to_slice", {begin, x.dim(axis)}));
   if (to.shape().with(axis, x.dim(axis)) != x.shape())
     fail("add_to_slice", "{} is not a slice along axis {} of {}", x.shape(), axis, to.shape());
-  are_same_or_apart("add_to_slice", x, to);
+  is_exact_alias("add_to_slice", x, to);
   const Index outer = x.shape().product(0, axis), inner = x.shape().product(axis + 1, x.rank());
   const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
   visit_elements("add_to_slice", std::tie(x, to), [&](const auto* from, auto* target) {
@@ -110,7 +110,7 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
   Tensor y = Tensor::uninitialized(parts[0].shape().with(axis, total), parts[0].dtype(), "concat");
   Index begin = 0;
   for (const Tensor& part : parts) {
-    copy_places(axis, part, 0, y, begin, part.dim(axis));
+    copy_indices(axis, part, 0, y, begin, part.dim(axis));
     begin += part.dim(axis);
   }
   return y;
@@ -135,7 +135,7 @@ Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
   const Index end = checked_sum("pad", {before, x.dim(axis), after});
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end), x.dtype(), "pad");
   fill(y, value);
-  copy_places(axis, x, 0, y, before, x.dim(axis));
+  copy_indices(axis, x, 0, y, before, x.dim(axis));
   return y;
 }
 
@@ -236,8 +236,8 @@ Index windows_of(Index steps, const UnfoldOptions& o) {
     fail("unfold", "width {} and stride {} must be at least 1, before {} and after {} at least 0",
          o.width, o.stride, o.before, o.after);
   }
-  const Index room = checked_sum("unfold", {steps, o.before, o.after}) - o.width;
-  return room < 0 ? 0 : room / o.stride + 1;
+  const Index last = checked_sum("unfold", {steps, o.before, o.after}) - o.width;
+  return last < 0 ? 0 : last / o.stride + 1;
 }
 
 Tensor unfold(const Tensor& x, const UnfoldOptions& o) {

@@ -272,7 +272,7 @@ detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
 
 namespace detail {
 
-void keep_no_thread_cache() noexcept { keeps_none = true; }
+void disable_thread_cache() noexcept { keeps_none = true; }
 
 Block cache_allocate(std::size_t bytes, Fit fit) {
   const SizeClass wanted = size_class(bytes);

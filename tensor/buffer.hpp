@@ -83,7 +83,7 @@ void cache_free(void* memory, std::size_t bytes) noexcept;
 
 /// Disables the block cache of the calling thread. For threads of the pool: while one sleeps, other
 /// threads could not use the blocks in its cache.
-void keep_no_thread_cache() noexcept;
+void disable_thread_cache() noexcept;
 
 /// Detects whether a buffer was written after some event (a recorded operation, a packed matrix, a
 /// norm). The event stores observe(), which increments the clock; a write stores write_stamp() in
@@ -113,19 +113,19 @@ struct alignas(64) Buffer {
 
 /// Intrusive reference-counting pointer to a T that has `references` and a function destroy(T*).
 template <class T>
-class Counted {
+class IntrusivePtr {
  public:
-  Counted() = default;
-  explicit Counted(T* adopted) : pointer_(adopted) {}
-  Counted(const Counted& other) : pointer_(other.pointer_) {
+  IntrusivePtr() = default;
+  explicit IntrusivePtr(T* adopted) : pointer_(adopted) {}
+  IntrusivePtr(const IntrusivePtr& other) : pointer_(other.pointer_) {
     if (pointer_) fetch_add(pointer_->references, 1u);
   }
-  Counted(Counted&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
-  Counted& operator=(Counted other) noexcept {
+  IntrusivePtr(IntrusivePtr&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
+  IntrusivePtr& operator=(IntrusivePtr other) noexcept {
     std::swap(pointer_, other.pointer_);
     return *this;
   }
-  ~Counted() {
+  ~IntrusivePtr() {
     if (pointer_ && drop_reference(pointer_->references)) destroy(pointer_);
   }
 

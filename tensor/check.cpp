@@ -33,7 +33,7 @@ std::string in_words(std::size_t bytes) {
 }  // namespace
 
 /// By the table of well-formed byte sequences (The Unicode Standard, table 3-7).
-char32_t next_point(std::string_view text, std::size_t& at) {
+char32_t next_code_point(std::string_view text, std::size_t& at) {
   const auto first = static_cast<unsigned char>(text[at++]);
   if (first < 0x80) return first;
   const int following = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
@@ -57,7 +57,7 @@ std::string printable(std::string_view text, std::string_view kept) {
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    const char32_t c = next_point(text, at);
+    const char32_t c = next_code_point(text, at);
     const std::string_view bytes = text.substr(begin, at - begin);
     if (c == not_utf8) {
       for (const unsigned char byte : bytes) out += fmt::format("\\x{:02x}", byte);

@@ -13,7 +13,7 @@ inline constexpr char32_t not_utf8 = 0xFFFFFFFF;
 
 /// Decodes the code point at byte `at` and advances `at` past it. Returns not_utf8 for invalid
 /// bytes: a truncated sequence counts as one, any other invalid byte as one each.
-char32_t next_point(std::string_view text, std::size_t& at);
+char32_t next_code_point(std::string_view text, std::size_t& at);
 
 /// Escapes characters that could change the display of a terminal or log: `\n`, `\x1b`, `\u202e`.
 /// These are control characters (C0, DEL, C1) except those in `kept`, line and paragraph

@@ -201,7 +201,7 @@ void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);
   if (!a.shape().ends_with(b.shape()))
     fail("add_in_place", "shapes do not fit: {} += {}", a.shape(), b.shape());
-  are_same_or_apart("add_in_place", b, a);
+  is_exact_alias("add_in_place", b, a);
   const auto compute = [n = b.size()]<class T>(Index begin, Index end, const T* from, T* to) {
     while (begin < end) {  // up to the next repetition of b
       const Index at = begin % n, count = std::min(end - begin, n - at);

@@ -42,7 +42,7 @@ std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask
 std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n) {
   std::vector<Tokens> tokens(static_cast<std::size_t>(rows.dim(1)));
   std::vector<bool> found(static_cast<std::size_t>(n));
-  const std::int32_t* row = numbers_below("attention", name, rows, n, -1);
+  const std::int32_t* row = checked_ids("attention", name, rows, n, -1);
   for (Index i = 0; i < rows.size(); ++i) {
     if (row[i] < 0) continue;
     if (found[row[i]]) fail("attention", "{}: row {} occurs twice", name, row[i]);
@@ -281,9 +281,9 @@ class Worker {
 
   /// Scratch memory for n elements, valid until the next head.
   T* take(Index n) {
-    T* const room = memory_.template mutable_data<T>() + taken_;
+    T* const scratch = memory_.template mutable_data<T>() + taken_;
     taken_ += n;
-    return room;
+    return scratch;
   }
   /// A copy of rows [begin, end), multiplied by a factor.
   T* gathered(const HeadRows<const T>& from, Index begin, Index end, double factor) {
@@ -354,20 +354,20 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
   return {dq, dkv};
 }
 
-AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, const Tensor& rows,
+AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
                              Index heads) {
   ShapeCheck check("attention_step");
   check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
-  if (heads < 1 || d % heads != 0 || std::ssize(places) != s) {
+  if (heads < 1 || d % heads != 0 || std::ssize(cache) != s) {
     fail("attention_step",
          "{} heads do not divide {} elements, or {} entries were given for {} positions", heads, d,
-         places.size(), s);
+         cache.size(), s);
   }
   for (Index i = 0; i < s; ++i) {
-    require_same_dtype("attention_step", q, places[i]);
-    ShapeCheck("attention_step")("q", q, "B D")("place", places[i], "R 2D");
-    numbers_below("attention_step", "row", rows[i], places[i].dim(0), -1);
+    require_same_dtype("attention_step", q, cache[i]);
+    ShapeCheck("attention_step")("q", q, "B D")("cache", cache[i], "R 2D");
+    checked_ids("attention_step", "row", rows[i], cache[i].dim(0), -1);
   }
   AttentionStep result{Tensor::uninitialized(q.shape(), q.dtype(), "attention_step"),
                        Tensor::uninitialized({heads, s, b}, q.dtype(), "attention_step")};
@@ -381,11 +381,11 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
     std::vector<const T*> keys;  // their rows in the cache
     for (Index hypothesis = begin; hypothesis < end; ++hypothesis) {
       seen.clear(), keys.clear();
-      for (Index place = 0; place < s; ++place) {
-        const Index at = row[place * b + hypothesis];
+      for (Index position = 0; position < s; ++position) {
+        const Index at = row[position * b + hypothesis];
         if (at < 0) continue;
-        seen.push_back(place);
-        keys.push_back(places[place].data<T>() + at * 2 * d);
+        seen.push_back(position);
+        keys.push_back(cache[position].data<T>() + at * 2 * d);
       }
       const Index n = std::ssize(seen);
       std::vector<T> alpha(seen.size());
@@ -397,7 +397,7 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, co
             std::max(simd::largest(alpha.data(), n), std::numeric_limits<T>::lowest());
         const T total = simd::sum_exp(alpha.data(), largest, n, alpha.data());
         T* const of_head = weights + column / a * s * b + hypothesis;
-        for (Index place = 0; place < s; ++place) of_head[place * b] = 0;
+        for (Index position = 0; position < s; ++position) of_head[position * b] = 0;
         for (Index i = 0; i < n; ++i) {
           const T weight = total == 0 ? T(0) : alpha[i] / total;
           of_head[seen[i] * b] = weight;

@@ -43,13 +43,13 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
 
 /// Scaled dot-product attention of one query per hypothesis, q (B, D), over a key-value cache in
 /// which hypotheses share the entries of a common prefix. At position s, hypothesis b attends to
-/// row rows[s, b] of places[s] (R, 2D), or to nothing if rows (S, B), i32, is -1 there. A
+/// row rows[s, b] of cache[s] (R, 2D), or to nothing if rows (S, B), i32, is -1 there. A
 /// hypothesis without any position gets 0.
 struct AttentionStep {
   Tensor y;        // (B, D)
   Tensor weights;  // (K, S, B), 0 where the row is -1
 };
-AttentionStep attention_step(const Tensor& q, std::span<const Tensor> places, const Tensor& rows,
+AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
                              Index heads);
 
 }  // namespace attune

@@ -161,7 +161,7 @@ class Product {
 
   /// C += A·B for few rows of A, with B (K, N) not packed, its rows `stride` apart.
   void multiply_rows(const T* b, Index stride) const {
-    for_tiles(Cut(*this, most_cols_of_rows), [&](const Tile& tile) {
+    for_tiles(Cut(*this, max_unpacked_cols), [&](const Tile& tile) {
       T* c = c_.data + tile.column;
       begin({c, c_.rows, tile.columns, c_.stride}, start_.from(0, tile.column));
       simd::run(simd::RowProduct<T>{c_.rows, depth_, tile.columns, a_, b + tile.column, stride, c,
@@ -171,7 +171,7 @@ class Product {
 
   /// The product with B in panels, one block of k after another.
   void multiply_panels(const T* panels) {
-    const Cut cut(*this, most_cols);
+    const Cut cut(*this, max_cols);
     const bool packed = a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
     if (packed) {
       pack_rows(cut);
@@ -201,10 +201,10 @@ class Product {
   struct Cut {
     Cut(const Product& p, Index columns_at_most) {
       const Index m = p.c_.rows, n = p.c_.cols;
-      const Index wanted = std::clamp<Index>(m * n * p.depth_ / least_work, 1, enough_tiles);
+      const Index wanted = std::clamp<Index>(m * n * p.depth_ / min_work, 1, enough_tiles);
       const Index best_down = std::lround(std::sqrt(static_cast<double>(wanted * m) / n));
       const Index down =
-          std::max({parts(m, most_rows), std::min(best_down, m / least_rows), Index{1}});
+          std::max({parts(m, max_rows), std::min(best_down, m / least_rows), Index{1}});
       const Index across =
           std::max(parts(n, columns_at_most), std::min(parts(wanted, down), parts(n, p.width_)));
       rows = rounded_up(parts(m, down), p.arithmetic_.height());
@@ -266,17 +266,17 @@ class Product {
 
 template <class T>
 void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into into,
-          PackedMatrix<T>* room) {
+          PackedMatrix<T>* workspace) {
   check_shapes(a, b.rows, b.cols, c);
   if (c.cols == 1 && c.rows > 1 && c.stride == 1) {
     // One column is computed as one row of the transposed product.
-    return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into, room);
+    return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into, workspace);
   }
   if (a.rows > few_rows || b.transposed || precision_of<T>() != Precision::f32) {
     PackedMatrix<T> own;
-    if (!room) room = &own;
-    room->pack(b);
-    return gemm(a, *room, c, into);
+    if (!workspace) workspace = &own;
+    workspace->pack(b);
+    return gemm(a, *workspace, c, into);
   }
   const Product<T> product(a, c, start_of(c, into), Arithmetic<T>{Precision::f32});
   if (!product.empty()) product.multiply_rows(b.data, b.stride);

@@ -26,7 +26,7 @@ Tensor gather(const Tensor& x, const Tensor& ids, int axis) {
   const Index n = x.dim(axis), count = ids.size();
   const Index bytes =
       x.shape().product(axis + 1, x.rank()) * static_cast<Index>(size_of(x.dtype()));
-  const auto* id = numbers_below("gather", "id", ids, n);
+  const auto* id = checked_ids("gather", "id", ids, n);
   Tensor y =
       Tensor::uninitialized(gathered_shape(x.shape(), ids.shape(), axis), x.dtype(), "gather");
   const std::byte* from = bytes_of(x).data();
@@ -50,12 +50,12 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
   axis = to.shape().axis(axis, "scatter_add");
   const Index extent = to.dim(axis), n = ids.size(), outer = to.shape().product(0, axis),
               width = to.shape().product(axis + 1, to.rank());
-  const auto* id = numbers_below("scatter_add", "id", ids, extent);
+  const auto* id = checked_ids("scatter_add", "id", ids, extent);
   if (rows.shape() != gathered_shape(to.shape(), ids.shape(), axis)) {
     fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
          to.shape());
   }
-  if (are_same_or_apart("scatter_add", rows, to))
+  if (is_exact_alias("scatter_add", rows, to))
     fail("scatter_add", "rows and target are the same tensor");
   visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
     for (Index o = 0; o < outer; ++o, target += extent * width) {
@@ -66,18 +66,18 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
   });
 }
 
-Tensor places_along_axis(const Shape& shape, const Tensor& ids, int axis) {
+Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, int axis) {
   axis = shape.axis(axis, "take_along_axis");
   if (ids.rank() != shape.rank() || ids.shape().with(axis, 0) != shape.with(axis, 0))
     fail("take_along_axis", "ids {} differ from x {} outside axis {}", ids.shape(), shape, axis);
-  require_places_in_i32("take_along_axis", shape.size());
-  const auto* id = numbers_below("take_along_axis", "id", ids, shape[axis]);
+  require_i32_indices("take_along_axis", shape.size());
+  const auto* id = checked_ids("take_along_axis", "id", ids, shape[axis]);
   const Index inner = shape.product(axis + 1, shape.rank()), slab = ids.dim(axis) * inner;
-  Tensor places = Tensor::uninitialized(ids.shape(), DType::i32, "take_along_axis");
-  auto* to = places.mutable_data<std::int32_t>();
+  Tensor indices = Tensor::uninitialized(ids.shape(), DType::i32, "take_along_axis");
+  auto* to = indices.mutable_data<std::int32_t>();
   for (Index i = 0; i < ids.size(); ++i)
     to[i] = static_cast<std::int32_t>((i / slab * shape[axis] + id[i]) * inner + i % inner);
-  return places;
+  return indices;
 }
 
 Tensor argsort(const Tensor& x, int axis, Order order) {
@@ -89,9 +89,9 @@ Tensor argsort(const Tensor& x, Index k, int axis, Order order) {
                                 x.shape().axis(axis, "argsort"), -1);
   const Index n = rows.dim(-1);
   if (k < 0 || k > n) fail("argsort", "k = {} is not in 0 to {}", k, n);
-  require_places_in_i32("argsort", n);
+  require_i32_indices("argsort", n);
   Tensor y = Tensor::uninitialized(rows.shape().with(-1, k), DType::i32, "argsort");
-  auto* places = y.mutable_data<std::int32_t>();
+  auto* indices = y.mutable_data<std::int32_t>();
   parallel_rows("argsort", std::tie(rows), n == 0 ? 0 : rows.size() / n, rows_of_tile(16 * n),
                 [&](Index row, const auto* from) {
                   from += row * n;
@@ -106,13 +106,13 @@ Tensor argsort(const Tensor& x, Index k, int axis, Order order) {
                                       if (is_less(a, b)) return up;
                                       return is_less(b, a) ? !up : a < b;
                                     });
-                  std::copy_n(sorted.begin(), k, places + row * k);
+                  std::copy_n(sorted.begin(), k, indices + row * k);
                 });
   return transpose(y, axis, -1);
 }
 
 Tensor nonzero(const Tensor& x) {
-  require_places_in_i32("nonzero", x.size());
+  require_i32_indices("nonzero", x.size());
   const auto used = not_equal(x, 0).to_vector<std::int32_t>();
   std::vector<std::int32_t> indices;
   for (Index i = 0; i < x.size(); ++i) {
@@ -126,26 +126,26 @@ Tensor nonzero(const Tensor& x) {
 }
 
 Tensor one_hot(const Tensor& ids, Index n, DType dtype) {
-  numbers_below("one_hot", "id", ids, n);
+  checked_ids("one_hot", "id", ids, n);
   return equal(ids.reshape(ids.shape().inserted(-1, 1)), arange(n)).to(dtype);
 }
 
 Tensor segment_argmax(const Tensor& x, const Tensor& segments, Index n) {
   ShapeCheck("segment_max")("x", x.shape().rank() == 0 ? x.shape() : Shape{x.dim(0)}, "N")(
       "segments", segments, "N");
-  const auto* segment = numbers_below("segment_max", "segment", segments, n);
+  const auto* segment = checked_ids("segment_max", "segment", segments, n);
   const Index width = x.shape().product(1, x.rank());
-  Tensor places = full(x.shape().with(0, n), -1, DType::i32);
-  auto* place = places.mutable_data<std::int32_t>();
+  Tensor indices = full(x.shape().with(0, n), -1, DType::i32);
+  auto* index = indices.mutable_data<std::int32_t>();
   visit_elements("segment_max", std::tie(x), [&](const auto* from) {
     for (Index i = 0; i < x.size(); ++i) {
-      std::int32_t& best = place[segment[i / width] * width + i % width];
+      std::int32_t& best = index[segment[i / width] * width + i % width];
       const auto v = from[i], before = from[std::max(best, 0) * width + i % width];
       if (best < 0 || v > before || (v != v && before == before))
         best = static_cast<std::int32_t>(i / width);
     }
   });
-  return places;
+  return indices;
 }
 
 }  // namespace attune

@@ -18,7 +18,7 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
 
 /// The flat index in x of each element that take_along_axis selects, x[i, ids[i, k, j], j], i32.
 /// ids has the shape of x except for the extent of the axis.
-Tensor places_along_axis(const Shape& shape, const Tensor& ids, int axis);
+Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, int axis);
 
 enum class Order { ascending, descending };
 

@@ -53,7 +53,7 @@ bool by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Index s
 // Cached packed matrices
 
 /// Maximum number of packed forms of one buffer: parts of a weight and their transposes.
-constexpr std::size_t most_forms = 8;
+constexpr std::size_t max_forms = 8;
 
 /// The packed forms of one buffer's contents.
 template <class T>
@@ -64,7 +64,7 @@ class PackedForms final : public Attachment {
     {
       std::lock_guard lock(mutex_);
       Form* form = find(b);
-      if (!form && forms_.size() == most_forms) return {};
+      if (!form && forms_.size() == max_forms) return {};
       if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
       if (form->packed.precision() != precision_of<T>()) form->packed = {};
       if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
@@ -106,7 +106,7 @@ class PackedForms final : public Attachment {
 namespace detail {
 
 template <class T>
-PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses) {
+PackedMatrix<T> cached_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses) {
   if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
   Buffer& buffer = buffer_of(owner);
   const std::uint64_t modified_at = buffer.modified_at.load(std::memory_order_relaxed);
@@ -122,8 +122,8 @@ PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, U
   }
   return static_cast<PackedForms<T>&>(*forms).get(b, modified_at, uses);
 }
-template PackedMatrix<float> kept_packed(const Tensor&, const MatrixView<const float>&, Uses);
-template PackedMatrix<double> kept_packed(const Tensor&, const MatrixView<const double>&, Uses);
+template PackedMatrix<float> cached_packed(const Tensor&, const MatrixView<const float>&, Uses);
+template PackedMatrix<double> cached_packed(const Tensor&, const MatrixView<const double>&, Uses);
 
 }  // namespace detail
 
@@ -138,14 +138,14 @@ std::string products_in(Precision precision) {
 
 }  // namespace
 
-std::string products() { return products_in(precision()); }
+std::string matmul_backends() { return products_in(precision()); }
 
-std::string products_used() {
+std::string matmul_backends_used() {
   const std::string target = simd_target();
   const bool has_fma = target.starts_with("avx") || target.starts_with("neon");
   const Precision used = detail::least_precision;
   const bool of_any_cpu = has_fma && !detail::product_of_this_cpu && used == Precision::f32;
-  return of_any_cpu ? products_of_any_cpu : products_in(used);
+  return of_any_cpu ? portable_matmul_backend : products_in(used);
 }
 
 // Products of tensors
@@ -176,7 +176,7 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
     // A single row multiplies an unpacked B as fast, unless B is transposed.
     const bool may_keep = !x.transposed && x.rows < many_rows && (x.rows > 1 || y.transposed) &&
                           y.cols >= few_columns;
-    PackedMatrix<T> packed = may_keep ? kept_packed(b, y, Uses::one) : PackedMatrix<T>();
+    PackedMatrix<T> packed = may_keep ? cached_packed(b, y, Uses::one) : PackedMatrix<T>();
     if (start.defined()) {
       if (!packed.defined()) packed.pack(y);
       return gemm<T>(x, packed, to,
@@ -235,12 +235,12 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
     parallel_ranges(
         a.shape().product(0, a.rank() - 2), std::max<Index>(1, small_product / work),
         [&](Index begin, Index end) {
-          PackedMatrix<T> room;
+          PackedMatrix<T> workspace;
           for (Index i = begin; i < end; ++i) {
             const MatrixView<const T> x{from_a + i * rows * cols, rows, cols, cols};
             const MatrixView<const T> y{from_b + i * b_rows * b_cols, b_rows, b_cols, b_cols};
             gemm<T>(transpose.a ? x.transpose() : x, transpose.b ? y.transpose() : y,
-                    {to + i * m * n, m, n, n}, Into::overwrite, &room);
+                    {to + i * m * n, m, n, n}, Into::overwrite, &workspace);
           }
         });
   };
@@ -253,7 +253,7 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
   require_same_dtype("add_product", a, c);
   ShapeCheck check("add_product");
   check("a", a, "M K")("b", b, "M N")("c", c, "K C");
-  if (are_same_or_apart("add_product", a, c) || are_same_or_apart("add_product", b, c)) {
+  if (is_exact_alias("add_product", a, c) || is_exact_alias("add_product", b, c)) {
     fail("add_product", "c is also a factor");
   }
   if (column < 0 || column > check['C'] - check['N']) {

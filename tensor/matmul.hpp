@@ -18,13 +18,13 @@ namespace attune {
 /// threads as attune uses. Its results also depend on the number of threads, and a row of a product
 /// on the other rows. This function and matrix products throw an Error if ATTUNE_PRODUCTS has
 /// another value, or if OpenBLAS cannot be loaded.
-std::string products();
+std::string matmul_backends();
 
-/// Backends used so far in this process: `products_of_any_cpu` as long as all results are the same
-/// on every CPU. Otherwise the name that `products` gives, once OpenBLAS, bf16, bf16x3 or kernels
-/// without fused multiply-adds (precision.hpp) computed a product.
-std::string products_used();
-inline constexpr const char* products_of_any_cpu = "attune, the same bits on any CPU";
+/// Backends used so far in this process: `portable_matmul_backend` as long as all results are the
+/// same on every CPU. Otherwise the name that `matmul_backends` gives, once OpenBLAS, bf16, bf16x3
+/// or kernels without fused multiply-adds (precision.hpp) computed a product.
+std::string matmul_backends_used();
+inline constexpr const char* portable_matmul_backend = "attune, the same bits on any CPU";
 
 /// Which operands of a product are transposed before it.
 struct Transpose {
@@ -136,7 +136,7 @@ enum class Uses { one, many };
 /// as packing does not pay for a single product; and if the buffer already caches the maximum
 /// number of forms (parts and transposes). Thread-safe.
 template <class T>
-PackedMatrix<T> kept_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses);
+PackedMatrix<T> cached_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses);
 
 }  // namespace detail
 }  // namespace attune

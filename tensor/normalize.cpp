@@ -123,10 +123,10 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
     check("mask", mask, "N");
     require_same_dtype("cross_entropy", logits, mask);
   }
-  numbers_below("cross_entropy", "target", targets, check['V']);
+  checked_ids("cross_entropy", "target", targets, check['V']);
   if (smoothing.epsilon == 0) return;
-  for (const std::int32_t column : smoothing.without) {
-    if (column < 0 || column >= check['V'] || std::ssize(smoothing.without) == check['V'])
+  for (const std::int32_t column : smoothing.unsmoothed) {
+    if (column < 0 || column >= check['V'] || std::ssize(smoothing.unsmoothed) == check['V'])
       fail("cross_entropy", "column {} without smoothing is not in 0 to {}", column, check['V']);
   }
 }
@@ -166,14 +166,14 @@ void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
 
 Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
   const AxisView view("softmax", x, axis);
-  const Tensor places = mask_of_axes("softmax", x, mask);
+  const Tensor full_mask = mask_of_axes("softmax", x, mask);
   const bool of_rows = is_last(x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "softmax");
-  const OrNull optional{places};
+  const OrNull optional{full_mask};
   const auto compute = [&]<class T>(Index i, const T* from, const T* used, T* to) {
     const AxisView::Block block = view.block(i);
-    if (!of_rows) return softmax_columns(from, used, places.size(), to, block, view);
-    if (used) used += block.first % places.size();
+    if (!of_rows) return softmax_columns(from, used, full_mask.size(), to, block, view);
+    if (used) used += block.first % full_mask.size();
     simd::run(simd::SoftmaxRow<T>{from + block.first, used, to + block.first}, view.n);
   };
   parallel_rows("softmax", std::tie(x, optional, y), view.blocks(), view.tile(), compute);
@@ -239,8 +239,8 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
     double value = std::log(total) - (1 - epsilon) * (from[target[row]] - shift);
     if (epsilon > 0) {
       double total_below = sum_in_lanes(v, [&](Index i) { return from[i] - shift; });
-      for (const std::int32_t column : smoothing.without) total_below -= from[column] - shift;
-      value -= epsilon * total_below / static_cast<double>(v - std::ssize(smoothing.without));
+      for (const std::int32_t column : smoothing.unsmoothed) total_below -= from[column] - shift;
+      value -= epsilon * total_below / static_cast<double>(v - std::ssize(smoothing.unsmoothed));
     }
     if (total == 0) value = std::numeric_limits<double>::infinity();
     loss[row] = static_cast<T>(value);
@@ -269,15 +269,15 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
     if (factor == 0) return static_cast<void>(std::fill_n(to, v, T(0)));  // masked, or all -∞
     const T kept = static_cast<T>(1 - smoothing.epsilon),
             even = static_cast<T>(smoothing.epsilon /
-                                  static_cast<double>(v - std::ssize(smoothing.without))),
+                                  static_cast<double>(v - std::ssize(smoothing.unsmoothed))),
             by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
     const Index at = target[row];
     T p = x[row * v + at] - shift;
     simd::exp(&p, &p, 1);
     simd::run(simd::SoftmaxGradientRow<T>{x + row * v, shift, factor * by, even * by, to}, v);
     to[at] = (p * factor - kept - even) * by;
-    for (std::size_t i = 0; i < smoothing.without.size() && even > 0; ++i)
-      to[smoothing.without[i]] += even * by;
+    for (std::size_t i = 0; i < smoothing.unsmoothed.size() && even > 0; ++i)
+      to[smoothing.unsmoothed[i]] += even * by;
   };
   parallel_rows("cross_entropy", std::tie(std::as_const(logits), weights, norms, result), n,
                 cross_entropy_rows, compute);
@@ -327,15 +327,15 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
 
 Tensor sparsemax(const Tensor& x, int axis, const Mask& mask) {
   const AxisView view("sparsemax", x, axis);
-  const Tensor places = mask_of_axes("sparsemax", x, mask);
+  const Tensor full_mask = mask_of_axes("sparsemax", x, mask);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "sparsemax");
-  const OrNull optional{places};
+  const OrNull optional{full_mask};
   const auto compute = [&]<class T>(Index block, const T* from, const T* used, T* to) {
     const auto [first, width] = view.block(block);
     for (Index j = first; j < first + width; ++j) {
       // The mask repeats over the outer axes.
       sparsemax_column(from + j, to + j, view.n, view.inner, [&](Index i) {
-        return !used || used[(j + i * view.inner) % places.size()] != 0;
+        return !used || used[(j + i * view.inner) % full_mask.size()] != 0;
       });
     }
   };

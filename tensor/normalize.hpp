@@ -26,10 +26,10 @@ struct CrossEntropy {
   Tensor norms;  // (N, 2)
 };
 
-/// Label smoothing: ε in [0, 1), and the columns `without` any share of ε (not owned).
+/// Label smoothing: ε in [0, 1), and the columns that get no share of ε (not owned).
 struct Smoothing {
   double epsilon = 0;
-  std::span<const std::int32_t> without = {};
+  std::span<const std::int32_t> unsmoothed = {};
 };
 
 /// logits (N, V), targets (N) i32 in [0, V), mask (N). Rows with mask 0 have loss 0.

@@ -43,9 +43,9 @@ Precision precision_of() {
 }
 
 /// Sets the calling thread's precision (see set_precision), and restores the old one on scope exit.
-struct InPrecision : detail::Restored<Precision> {
+struct InPrecision : detail::ScopedValue<Precision> {
   [[nodiscard]] explicit InPrecision(Precision wanted)
-      : Restored(detail::thread_precision, precision()) {
+      : ScopedValue(detail::thread_precision, precision()) {
     set_precision(wanted);
   }
 };

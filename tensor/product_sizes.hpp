@@ -20,12 +20,12 @@ constexpr Index depth_block = 512;
 /// once: their blocks of B (32 KiB) stay in the first-level cache of Intel's CPUs (48 KiB).
 constexpr Index tile_depth_block = 256, tile_width = 32;
 /// Largest tile of C: its A and B for a block of k (1 MiB) stay in the second-level cache.
-constexpr Index most_rows = 256, most_cols = 256;
+constexpr Index max_rows = 256, max_cols = 256;
 /// Largest number of columns of a tile if B is not packed: its rows are read in long pieces.
-constexpr Index most_cols_of_rows = 2048;
+constexpr Index max_unpacked_cols = 2048;
 /// A product is split into this many tiles for parallelism, as long as a tile has enough rows to
 /// amortise reading a panel, and enough multiply-adds to amortise the dispatch to a thread.
-constexpr Index enough_tiles = 8, least_rows = 64, least_work = 256 * 1024;
+constexpr Index enough_tiles = 8, least_rows = 64, min_work = 256 * 1024;
 /// A transposed A is packed in the order of the kernel if its columns are at least this many bytes
 /// apart. Closer columns stay in the cache: copying them took 2 % of the smallest models' training.
 constexpr Index packed_bytes = 2048;
@@ -38,7 +38,7 @@ constexpr Index conversion_work = 64 * 1024;
 /// Multiply-adds per thread in a batch of small products.
 constexpr Index small_product = 32 * 1024;
 
-// Cached packed weights (kept_packed in matmul.cpp).
+// Cached packed weights (cached_packed in matmul.cpp).
 
 /// From this many rows of A on, packing B for each product is cheap enough, so no packed form is
 /// cached. (With 320 rows, a beam of 5 over 64 sentences, packing took 6 % of a search.) With fewer
@@ -54,7 +54,7 @@ constexpr Index few_elements = 1024;
 constexpr Index enough_steps = 3, enough_step_rows = 2;
 /// Most and fewest rows of a batch that one thread takes through all steps of a recurrence: with
 /// fewer rows, matrix products degenerate to matrix-vector products.
-constexpr Index most_tile_rows = 40, least_tile_rows = 8;
+constexpr Index max_tile_rows = 40, min_tile_rows = 8;
 /// From this many rows per step on, the gradient of a weight is computed by one product per step.
 /// With fewer, the rows of several steps are copied into one product.
 constexpr Index enough_gradient_rows = 256;

@@ -169,7 +169,7 @@ Tensor integers(const Shape& shape, Random& random, Index low, Index high) {
 }
 
 Tensor permutation(Index n, Random& random) {
-  require_places_in_i32("permutation", n);
+  require_i32_indices("permutation", n);
   if (n < 0) fail("permutation", "n = {} is negative", n);
   const auto order = shuffled(static_cast<std::size_t>(n), Random(random.bits(), random.bits()));
   Tensor y = Tensor::uninitialized({n}, DType::i32);

@@ -86,7 +86,7 @@ std::vector<Part<T>> parts_of(const Tensor& w_h, const Walk& walk, bool transpos
     if (transposed) w = w.transpose();
     Part<T>& part = parts.emplace_back(Part<T>{begin, end - begin, w, {}});
     if (many || walk.batch >= sizes::enough_step_rows || transposed)
-      part.packed = kept_packed(w_h, w, many ? Uses::many : Uses::one);
+      part.packed = cached_packed(w_h, w, many ? Uses::many : Uses::one);
   };
   add(0, first);
   add(first, walk.width());
@@ -120,10 +120,10 @@ struct BatchTile {
 /// Calls body(tile) for tiles of the batch in parallel: equal shares, an even number of tiles.
 template <class Body>
 void for_batch_tiles(Index batch, Body body) {
-  constexpr Index pair = 2 * sizes::most_tile_rows;
+  constexpr Index pair = 2 * sizes::max_tile_rows;
   const Index pairs = std::max<Index>(1, (batch + pair - 1) / pair);
   const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
-  parallel_ranges(batch, std::max(sizes::least_tile_rows, (share + 3) / 4 * 4),
+  parallel_ranges(batch, std::max(sizes::min_tile_rows, (share + 3) / 4 * 4),
                   [&](Index begin, Index end) {
                     body(BatchTile{begin, end});
                   });

@@ -148,25 +148,25 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return axes.empty() ? x.reshape(shape) : sum(x, axes, KeepAxes::yes).reshape(shape);
 }
 
-Largest max_forward(const Tensor& x, int axis, const char* operation) {
+MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation) {
   const detail::AxisView view(operation, x, axis);
   if (view.n == 0) fail(operation, "axis {} of {} is empty", axis, x.shape());
-  require_places_in_i32(operation, view.n);
+  require_i32_indices(operation, view.n);
   const Shape shape = x.shape().with(axis, 1);
-  Largest y{Tensor::uninitialized(shape, x.dtype(), operation),
-            Tensor::uninitialized(shape, DType::i32, operation)};
-  auto* places = y.places.mutable_data<std::int32_t>();
+  MaxAndIndex y{Tensor::uninitialized(shape, x.dtype(), operation),
+                Tensor::uninitialized(shape, DType::i32, operation)};
+  auto* indices = y.indices.mutable_data<std::int32_t>();
   const auto compute = [&]<class T>(Index block, const T* from, T* values) {
     const auto [first, width] = view.block(block);
     const Index to = view.reduced(first);
     std::copy_n(from + first, width, values + to);
-    std::fill_n(places + to, width, 0);
+    std::fill_n(indices + to, width, 0);
     for (Index i = 1; i < view.n; ++i) {
       for (Index j = 0; j < width; ++j) {
         const T v = from[first + i * view.inner + j], best = values[to + j];
         if (!(v > best || (v != v && best == best))) continue;
         values[to + j] = v;
-        places[to + j] = static_cast<std::int32_t>(i);
+        indices[to + j] = static_cast<std::int32_t>(i);
       }
     }
   };
@@ -176,8 +176,8 @@ Largest max_forward(const Tensor& x, int axis, const char* operation) {
 
 Tensor argmax(const Tensor& x, int axis, KeepAxes keep) {
   if (x.dtype() == DType::i32) return argmax(x.to(DType::f64), axis, keep);
-  const Tensor places = max_forward(x, axis, "argmax").places;
-  return keep == KeepAxes::yes ? places : places.reshape(x.shape().without(axis));
+  const Tensor indices = max_forward(x, axis, "argmax").indices;
+  return keep == KeepAxes::yes ? indices : indices.reshape(x.shape().without(axis));
 }
 Tensor argmin(const Tensor& x, int axis, KeepAxes keep) {
   return argmax(-(x.dtype() == DType::i32 ? x.to(DType::f64) : x), axis, keep);
@@ -263,14 +263,14 @@ Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
   return dx;
 }
 
-Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis) {
+Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape, int axis) {
   Tensor dx = zeros(shape, dy.dtype());
   const detail::AxisView view("max", dx, axis);
-  const auto* place = places.data<std::int32_t>();
+  const auto* index = indices.data<std::int32_t>();
   const auto compute = [&](Index block, const auto* from, auto* to) {
     const auto [first, width] = view.block(block);
     const Index k = view.reduced(first);
-    for (Index j = 0; j < width; ++j) to[first + place[k + j] * view.inner + j] = from[k + j];
+    for (Index j = 0; j < width; ++j) to[first + index[k + j] * view.inner + j] = from[k + j];
   };
   parallel_rows("max", std::tie(dy, dx), view.blocks(), view.tile(), compute);
   return dx;
@@ -289,10 +289,10 @@ double sum_of_squares(const Tensor& x) {
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
-std::string first_not_finite(const Tensor& x) {
+std::string first_non_finite(const Tensor& x) {
   // The sum is quick, and finite only where all elements are.
   if (!x.defined() || !is_floating(x.dtype()) || std::isfinite(sum_of_squares(x))) return {};
-  return visit_elements("first_not_finite", std::tie(x), [&](const auto* begin) -> std::string {
+  return visit_elements("first_non_finite", std::tie(x), [&](const auto* begin) -> std::string {
     const auto* at =
         std::find_if(begin, begin + x.size(), [](auto v) { return !std::isfinite(v); });
     if (at == begin + x.size()) return {};  // only the squares were too large

@@ -75,14 +75,14 @@ Tensor argmin(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
 
 /// Maximum along an axis, which is kept with extent 1, and its index. Of several equal elements the
 /// first; NaN counts as largest. Throws if the axis is empty.
-struct Largest {
+struct MaxAndIndex {
   Tensor values;
-  Tensor places;  // i32, the index along the axis
+  Tensor indices;  // i32, the index along the axis
 };
-Largest max_forward(const Tensor& x, int axis, const char* operation = "max");
+MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation = "max");
 
-/// The gradient of max_forward, dx of `shape`: dy at the indices `places`, 0 elsewhere.
-Tensor max_backward(const Tensor& dy, const Tensor& places, const Shape& shape, int axis);
+/// The gradient of max_forward, dx of `shape`: dy at the indices `indices`, 0 elsewhere.
+Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape, int axis);
 
 /// √(Σ x²), accumulated in double. Scales the elements first if their squares over- or underflow.
 Tensor norm(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
@@ -92,7 +92,7 @@ double sum_of_squares(const Tensor& x);
 
 /// Describes the first element that is NaN or infinite: "(4, 5), element (0, 3) is -inf". Empty if
 /// all elements are finite, and for a tensor that is i32 or undefined.
-std::string first_not_finite(const Tensor& x);
+std::string first_non_finite(const Tensor& x);
 
 /// The index of element `number` in row-major order; and the same as text, "(0, 3)".
 std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number);

@@ -62,7 +62,7 @@ Index check_window(const Tensor& x, const Tensor& positions) {
   if (x.rank() < 2) fail("window", "x (S, B, ...) is {}", x.shape());
   ShapeCheck check("window");
   check("positions", positions, "W B")("x", x, x.rank() == 2 ? "S B" : "S B D");
-  numbers_below("window", "position", positions, x.dim(0), -1);
+  checked_ids("window", "position", positions, x.dim(0), -1);
   return x.shape().product(2, x.rank());
 }
 

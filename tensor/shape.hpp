@@ -119,11 +119,11 @@ namespace detail {
 
 /// Sets a variable, and restores its old value on scope exit.
 template <class T>
-class Restored {
+class ScopedValue {
  public:
-  Restored(T& at, T value) : at_(at), before_(std::exchange(at, value)) {}
-  Restored(const Restored&) = delete;
-  ~Restored() { at_ = before_; }
+  ScopedValue(T& at, T value) : at_(at), before_(std::exchange(at, value)) {}
+  ScopedValue(const ScopedValue&) = delete;
+  ~ScopedValue() { at_ = before_; }
 
  private:
   T& at_;

@@ -112,7 +112,7 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view o
   const auto bytes = static_cast<std::size_t>(
       std::min<std::uint64_t>(static_cast<std::uint64_t>(size) * size_of(dtype), PTRDIFF_MAX));
   try {
-    return {detail::Counted(detail::make_buffer(bytes)), size, shape, dtype};
+    return {detail::IntrusivePtr(detail::make_buffer(bytes)), size, shape, dtype};
   } catch (const OutOfMemory&) {
     throw OutOfMemory(operation, fmt::format("{} {}", to_string(shape), name_of(dtype)), bytes);
   }
@@ -130,17 +130,17 @@ template Tensor Tensor::of(const Shape&, std::span<const float>);
 template Tensor Tensor::of(const Shape&, std::span<const double>);
 template Tensor Tensor::of(const Shape&, std::span<const std::int32_t>);
 
-Index Tensor::offset_of(std::initializer_list<Index> place) const {
-  bool exists = static_cast<int>(place.size()) == rank();
+Index Tensor::offset_of(std::initializer_list<Index> index) const {
+  bool exists = static_cast<int>(index.size()) == rank();
   Index offset = 0;
   for (int axis = 0; exists && axis < rank(); ++axis) {
-    Index i = place.begin()[axis];
+    Index i = index.begin()[axis];
     if (i < 0) i += dim(axis);
     exists = i >= 0 && i < dim(axis);
     offset = offset * dim(axis) + i;
   }
   if (!exists) {
-    fail("at", "there is no element {} in {}", to_string(std::span(place.begin(), place.size())),
+    fail("at", "there is no element {} in {}", to_string(std::span(index.begin(), index.size())),
          shape_);
   }
   return offset;
@@ -221,7 +221,7 @@ Tensor Tensor::to(DType dtype) const {
 
 Tensor arange(Index n, DType dtype) {
   if (n < 0) fail("arange", "n = {} is negative", n);
-  if (dtype == DType::i32) require_places_in_i32("arange", n);
+  if (dtype == DType::i32) require_i32_indices("arange", n);
   Tensor result = Tensor::uninitialized({n}, dtype, "arange");
   visit(dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -299,7 +299,7 @@ void copy(const Tensor& from, Tensor& to) {
   require_same_dtype("copy", from, to);
   if (from.shape() != to.shape())
     fail("copy", "shapes differ: {} and {}", from.shape(), to.shape());
-  if (are_same_or_apart("copy", from, to)) return;
+  if (is_exact_alias("copy", from, to)) return;
   const std::span source = bytes_of(from);
   const std::span target = mutable_bytes_of(to);
   parallel_ranges(std::ssize(source), copy_tile, [&](Index begin, Index end) {
@@ -339,7 +339,7 @@ void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b)
   fail(operation, "dtypes differ: {} and {}", describe(a), describe(b));
 }
 
-bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to) {
+bool is_exact_alias(const char* operation, const Tensor& from, const Tensor& to) {
   const std::span x = bytes_of(from), y = bytes_of(to);
   if (x.data() >= y.data() + y.size() || y.data() >= x.data() + x.size()) return false;
   if (x.data() == y.data() && x.size() == y.size()) return true;
@@ -351,12 +351,12 @@ void require_i32(const char* operation, const char* what, const Tensor& x) {
   fail(operation, "{} must be i32: {}", what, describe(x));
 }
 
-void require_places_in_i32(const char* operation, Index n) {
+void require_i32_indices(const char* operation, Index n) {
   if (n > Index{1} << 31) fail(operation, "{} does not fit in i32", n - 1);
 }
 
-const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
-                                  Index limit, Index least) {
+const std::int32_t* checked_ids(const char* operation, const std::string& what, const Tensor& x,
+                                Index limit, Index least) {
   require_i32(operation, (what + "s").c_str(), x);
   const auto* number = x.data<std::int32_t>();
   for (Index i = 0; i < x.size(); ++i) {

@@ -140,11 +140,11 @@ class Tensor {
 
  private:
   friend detail::Buffer& detail::buffer_of(const Tensor& x);
-  Tensor(detail::Counted<detail::Buffer> buffer, Index size, const Shape& shape, DType dtype)
+  Tensor(detail::IntrusivePtr<detail::Buffer> buffer, Index size, const Shape& shape, DType dtype)
       : buffer_(std::move(buffer)), size_(size), shape_(shape), dtype_(dtype) {}
   Index offset_of(std::initializer_list<Index> index) const;
 
-  detail::Counted<detail::Buffer> buffer_;
+  detail::IntrusivePtr<detail::Buffer> buffer_;
   std::size_t offset_ = 0;  // bytes from the buffer's first element
   Index size_ = 0;
   Shape shape_;
@@ -210,15 +210,15 @@ std::string describe(const Tensor& x);
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
 /// True if `from` and `to` have the same memory, false if their memory is disjoint. Throws if they
 /// overlap partially: an in-place operation would read elements that it has already overwritten.
-bool are_same_or_apart(const char* operation, const Tensor& from, const Tensor& to);
+bool is_exact_alias(const char* operation, const Tensor& from, const Tensor& to);
 /// Throws unless the elements are i32, as ids and indices must be; `what` names them in the error.
 void require_i32(const char* operation, const char* what, const Tensor& x);
 /// Throws unless the indices 0 to n - 1 fit in i32.
-void require_places_in_i32(const char* operation, Index n);
+void require_i32_indices(const char* operation, Index n);
 /// The elements of x, checked: throws unless they are i32 and in [least, limit). `what` is the noun
 /// for one element in the message ("id").
-const std::int32_t* numbers_below(const char* operation, const std::string& what, const Tensor& x,
-                                  Index limit, Index least = 0);
+const std::int32_t* checked_ids(const char* operation, const std::string& what, const Tensor& x,
+                                Index limit, Index least = 0);
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
 /// Throws an Error that begins with `operation` unless the elements are f32 or f64.

@@ -193,7 +193,7 @@ class Pool {
   }
 
   void serve() {
-    detail::keep_no_thread_cache();
+    detail::disable_thread_cache();
     for (std::uint32_t seen = 0;;) {
       std::uint32_t now;
       for (int i = 0; (now = announced_.load(std::memory_order_acquire)) == seen; ++i)

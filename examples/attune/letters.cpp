@@ -22,7 +22,7 @@ namespace {
 
 /// The code point at `at`, which moves behind it; negative where the text is not UTF-8.
 UChar32 next(std::string_view text, std::size_t& at) {
-  return static_cast<UChar32>(next_point(text, at));
+  return static_cast<UChar32>(next_code_point(text, at));
 }
 
 std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {

@@ -139,7 +139,7 @@ int show_help(const std::string& name, const char* what, const Positional& posit
 /// variables of products: later, their errors would name the layer that computes first.
 void use_threads(Index given) {
   given > 0 ? set_threads(static_cast<int>(given)) : void(threads());
-  products();
+  matmul_backends();
 }
 
 /// Throws where another worker was started with other arguments.

@@ -264,9 +264,9 @@ void Run::write_log(const report::Json& measures, bool saves) {
 /// Who has made the products of all processes of this run, one after the other. It gives the same
 /// bits on any CPU only where each of them does.
 std::string Run::products_of_run() const {
-  const std::string now = products_used();
-  if (products_before_.empty() || products_before_ == products_of_any_cpu) return now;
-  const bool is_known = now == products_of_any_cpu || products_before_.find(now) != now.npos;
+  const std::string now = matmul_backends_used();
+  if (products_before_.empty() || products_before_ == portable_matmul_backend) return now;
+  const bool is_known = now == portable_matmul_backend || products_before_.find(now) != now.npos;
   return products_before_ + (is_known ? "" : "; " + now);
 }
 
@@ -336,7 +336,7 @@ void Run::resume() {
   });
   products_before_ = nn::load_text(file.metadata, "products");
   const InPrecision products_now(precision_);
-  if (products_before_ != products_used() && products_before_ != products()) {
+  if (products_before_ != matmul_backends_used() && products_before_ != matmul_backends()) {
     complain("the products were made by {} until now: results will differ in their last bits\n",
              products_before_);
   }

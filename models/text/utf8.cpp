@@ -91,7 +91,7 @@ bool is_blank(char32_t point) {
 std::optional<std::size_t> find_bad_byte(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    if (next_point(text, at) == not_utf8) return begin;
+    if (next_code_point(text, at) == not_utf8) return begin;
   }
   return std::nullopt;
 }
@@ -100,7 +100,7 @@ std::vector<std::string> code_points(std::string_view text) {
   std::vector<std::string> found;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    if (next_point(text, at) == not_utf8) fail("text", "byte {} is not UTF-8", begin + 1);
+    if (next_code_point(text, at) == not_utf8) fail("text", "byte {} is not UTF-8", begin + 1);
     found.emplace_back(text.substr(begin, at - begin));
   }
   return found;
@@ -109,7 +109,7 @@ std::vector<std::string> code_points(std::string_view text) {
 std::u32string points(std::string_view text) {
   std::u32string found;
   for (std::size_t at = 0; at < text.size();) {
-    const char32_t c = next_point(text, at);
+    const char32_t c = next_code_point(text, at);
     found += c == not_utf8 ? U'\uFFFD' : c;
   }
   return found;
@@ -120,7 +120,7 @@ std::vector<std::string_view> words(std::string_view text) {
   std::size_t word = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    if (!is_blank(next_point(text, at))) continue;
+    if (!is_blank(next_code_point(text, at))) continue;
     if (begin > word) found.push_back(text.substr(word, begin - word));
     word = at;
   }
@@ -136,7 +136,7 @@ std::vector<std::string> clusters(std::string_view text) {
   int flags = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    const char32_t c = next_point(text, at);
+    const char32_t c = next_code_point(text, at);
     if (found.empty() || c == not_utf8 || before < 0x20 || !continues(before, c, flags))
       found.emplace_back();
     found.back() += text.substr(begin, at - begin);

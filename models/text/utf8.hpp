@@ -18,7 +18,7 @@ std::optional<std::size_t> find_bad_byte(std::string_view text);
 /// UTF-8.
 std::vector<std::string> code_points(std::string_view text);
 
-using attune::next_point, attune::not_utf8;
+using attune::next_code_point, attune::not_utf8;
 
 /// The numbers of all code points. Bytes that are not UTF-8 become U+FFFD.
 std::u32string points(std::string_view text);

@@ -170,7 +170,7 @@ struct RowParts {
 };
 
 /// Elements of the largest block of C that a kernel keeps in registers.
-constexpr Index most_in_registers = 14 * 32;
+constexpr Index max_register_block = 14 * 32;
 
 template <class T>
 void copy_rows(const T* from, Index from_stride, T* to, Index to_stride, Index rows,
@@ -187,7 +187,7 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
       !p.packed_rows && p.a.column == 1 && p.a.row * static_cast<Index>(sizeof(T)) % 4096 == 0;
   const RowParts parts(p.rows,
                        collide ? std::min<Index>(std::ssize(kernels), 7) : std::ssize(kernels));
-  alignas(64) T edge[most_in_registers];
+  alignas(64) T edge[max_register_block];
   const T* panel = p.panels;
   for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
     const Index columns = std::min(width, p.columns - column);

@@ -25,7 +25,7 @@ int width(const std::string& text) {
   const std::string shown = without_escapes(text);
   int columns = 0;
   for (std::size_t at = 0; at < shown.size();) {
-    const char32_t u = attune::text::next_point(shown, at);
+    const char32_t u = attune::text::next_code_point(shown, at);
     const bool no_width = (u >= 0x300 && u < 0x370) || u == 0x200E || u == 0x64B;
     const bool wide = (u >= 0x2E80 && u < 0xA4D0) || (u >= 0xAC00 && u < 0xD7A4) ||
                       (u >= 0xFF00 && u < 0xFF61) || (u >= 0x1F300 && u < 0x1FA00);

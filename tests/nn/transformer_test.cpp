@@ -191,7 +191,7 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
       decoder(x, {}));
   const Kept kept{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
   const NoGrad no_grad;
-  CHECK_ERROR("attention_step: place (R, 2D) is (3, 12), but D = 8 in q, in decoder.cross",
+  CHECK_ERROR("attention_step: cache (R, 2D) is (3, 12), but D = 8 in q, in decoder.cross",
               attention.step(x[0], {{zeros({3, 12}, DType::f64)}, kept.rows}));
   CHECK_ERROR("attention_step: row 3 at 0 is not in -1 to 2, in decoder.cross",
               attention.step(x[0], {kept.places, Tensor::of<std::int32_t>({1, 3}, {3, 0, 0})}));

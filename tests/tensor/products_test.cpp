@@ -20,7 +20,8 @@ namespace {
 /// A product of these sizes is large enough for OpenBLAS.
 constexpr Index m = 600, k = 800, n = 1200;
 
-/// The child's output in a process with these variables: the text of products(), or its error.
+/// The child's output in a process with these variables: the text of matmul_backends(),
+/// or its error.
 std::string products_with(std::map<std::string, std::string> environment) {
   for (const char* name : {"ATTUNE_PRODUCTS", "ATTUNE_TARGET"}) environment.try_emplace(name, "");
   const auto child =
@@ -35,18 +36,18 @@ std::string products_with(std::map<std::string, std::string> environment) {
 TEST_CASE("products: the child of another test" * doctest::skip()) {
   std::string text;
   try {
-    text = products();
+    text = matmul_backends();
     const bool fuses = simd_target().starts_with("avx") || simd_target().starts_with("neon");
-    CHECK(products_used() == (fuses ? products_of_any_cpu : text));
+    CHECK(matmul_backends_used() == (fuses ? portable_matmul_backend : text));
     const Tensor a = randn({m, k}), b = randn({k, n}, DType::f32, 2), c = matmul(a, b);
     const bool blas = text.starts_with("OpenBLAS");
-    CHECK((products_used() == text) == (!fuses || blas));
+    CHECK((matmul_backends_used() == text) == (!fuses || blas));
     const Precision fastest = fastest_precision(Precision::bf16);
     if (const InPrecision in(fastest); fastest == Precision::bf16) {
       matmul(a, b);
-      CHECK(products().find(", bf16 by ") != products().npos);
+      CHECK(matmul_backends().find(", bf16 by ") != matmul_backends().npos);
     }
-    CHECK((products_used() == products_of_any_cpu) ==
+    CHECK((matmul_backends_used() == portable_matmul_backend) ==
           (fuses && !blas && fastest == Precision::f32));
     // Rows of our own kernels do not depend on the others; with few rows, OpenBLAS is not called.
     CHECK(difference(c.slice(0, 4), matmul(a.slice(0, 4), b)) <= (blas ? 1e-4 : 0));

@@ -1,6 +1,6 @@
-// The same bits under every instruction set that fuses multiply-adds, and for any number of threads;
-// the same results, up to rounding, under the others. A process reads ATTUNE_TARGET once, so that
-// each is tried in a process of its own.
+// The same bits under every instruction set that fuses multiply-adds, and for any number of
+// threads; the same results, up to rounding, under the others. A process reads ATTUNE_TARGET once,
+// so that each is tried in a process of its own.
 
 #include <bit>
 #include <cmath>
@@ -140,7 +140,7 @@ TEST_CASE("simd target: the child of another test" * doctest::skip()) {
     CHECK_THROWS_AS(tanh(ones({3})), Error);
     return;
   }
-  products();  // asks for the name of the instruction set, which must not change it
+  matmul_backends();  // asks for the name of the instruction set, which must not change it
   REQUIRE(simd_target() == wanted);
   Safetensors contents;
   for (int n : {1, 2, 3, 4}) {
@@ -185,8 +185,8 @@ TEST_CASE("simd target: nonsense in ATTUNE_TARGET is an error whenever a kernel 
   }
 }
 
-// Numbers from glibc 2.36, on x86-64 and on 64-bit ARM. Arguments are scaled by powers of two, which
-// is exact.
+// Numbers from glibc 2.36, on x86-64 and on 64-bit ARM. Arguments are scaled by powers of two,
+// which is exact.
 TEST_CASE("simd target: the C library's functions in results give the same bits on each machine") {
 #ifdef __GLIBC__
   const bool comparable = fuses(simd_target());

@@ -253,7 +253,7 @@ TEST_CASE(
                                norm(x, 0),
                                norm(x, 1),
                                log_sum_exp(x, 1),
-                               max_forward(x, 0).places.to(DType::f32),
+                               max_forward(x, 0).indices.to(DType::f32),
                                batched_matmul(a, a, {.b = true}),
                                transpose(a, 0, 2),
                                where(greater(g, 0), x, g)};

@@ -77,8 +77,7 @@ std::ostream& operator<<(std::ostream& out, const Gradients& gradients);
 /// pullbacks that lead to none of these variables, so frozen parts cost only their forward pass:
 ///     backward(loss, head)      // an nn::Parameters, or the result of its where()
 ///     backward(loss, {x, w})
-/// Parts of the history that were not walked can be walked later. Throws if the loss
-/// depends on none.
+/// Parts that were not walked can be walked later. Throws if the loss depends on no given variable.
 [[nodiscard]] Gradients backward(const Var& loss, std::span<const NamedVariable> variables);
 [[nodiscard]] Gradients backward(const Var& loss, const std::vector<Var>& variables);
 

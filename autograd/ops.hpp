@@ -106,8 +106,7 @@ Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 
 /// Sparsemax, reference::sparsemax: like softmax, but with exact zeros. The mask is as in softmax.
 Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {});
 
-// Arrangement and indexing; see tensor/arrange.hpp and tensor/index.hpp. Slices of axis
-// 0 are views.
+// Arrangement and indexing: see tensor/arrange.hpp, tensor/index.hpp. Slices of axis 0 are views.
 Var reshape(const Var& x, const Shape& shape);
 Var reshape(const Var& x, std::initializer_list<Index> extents);
 Var slice(const Var& x, int axis, Index begin, Index end);

@@ -12,7 +12,7 @@
 
 namespace attune {
 
-TEST_CASE("DetectAnomaly: the operation that made the first infinity is named, with shapes") {
+TEST_CASE("DetectAnomaly: the operation that computed the first infinity is named, with shapes") {
   const Var x = variable(reals({2, 3}, {1, 2, 3, -4, 5, 6}));
   const auto f = [&] { return sum(exp(log(relu(x)) * Var(reals({3}, {1, 2, 3})))); };
   const char* message =
@@ -25,7 +25,7 @@ TEST_CASE("DetectAnomaly: the operation that made the first infinity is named, w
   CHECK(error_of(f) == message);
 }
 
-TEST_CASE("DetectAnomaly: an operation of constants is looked at, too, with all its inputs") {
+TEST_CASE("DetectAnomaly: checks operations on constants too, with all their inputs") {
   const DetectAnomaly guard;
   CHECK_ERROR(
       "anomaly: divide: forward computed a non-finite value: (3, 2), element (0, 0) is inf, "
@@ -33,7 +33,7 @@ TEST_CASE("DetectAnomaly: an operation of constants is looked at, too, with all 
       Var(reals({2}, {1, 0})) / Var(zeros({3, 1}, DType::f64)));
 }
 
-TEST_CASE("DetectAnomaly: every result of an operation is looked at") {
+TEST_CASE("DetectAnomaly: checks every result of an operation") {
   const DetectAnomaly guard;
   const Var x = variable(ones({2}));
   const Recording pair = record("pair", {x.value(), x.value() / 0.0}).joint({x}, [](auto, auto) {});
@@ -41,7 +41,7 @@ TEST_CASE("DetectAnomaly: every result of an operation is looked at") {
   CHECK(error_of([&] { pair.output(1); }).starts_with("anomaly: pair: forward made a value"));
 }
 
-TEST_CASE("DetectAnomaly: what no operation made is a variable's or a constant's") {
+TEST_CASE("DetectAnomaly: a non-finite input is reported as a variable or a constant") {
   const DetectAnomaly guard;
   const Var w = variable(reals({2, 2}, {1, 2, nan, 4})), x = variable(ones({3, 2}, DType::f64));
   CHECK_ERROR(
@@ -57,7 +57,7 @@ TEST_CASE("DetectAnomaly: what no operation made is a variable's or a constant's
       x * grown);
 }
 
-TEST_CASE("DetectAnomaly: infinities of a mask may pass, but nothing may make nan of them") {
+TEST_CASE("DetectAnomaly: infinities of a mask are allowed, NaN computed from them is not") {
   const DetectAnomaly guard;
   const Var scores = variable(randn({3, 2}, DType::f64));
   const Var mask(reals({3, 1}, {0, -infinity, 0}));
@@ -69,7 +69,7 @@ TEST_CASE("DetectAnomaly: infinities of a mask may pass, but nothing may make na
       mask - mask);
 }
 
-TEST_CASE("DetectAnomaly: the operation whose pullback made the first infinity is named") {
+TEST_CASE("DetectAnomaly: the operation whose pullback computed the first infinity is named") {
   const Var x = variable(reals({3}, {4, 0, 9}));
   const auto f = [&] { return backward(sum(3.0 * sqrt(x) * 2.0)); };
   CHECK(f()[x].to_vector<double>()[1] == infinity);
@@ -78,7 +78,7 @@ TEST_CASE("DetectAnomaly: the operation whose pullback made the first infinity i
         "anomaly: sqrt: backward computed a non-finite gradient: (3), element (1) is inf");
 }
 
-TEST_CASE("DetectAnomaly: so are products that were put off") {
+TEST_CASE("DetectAnomaly: checks deferred products") {
   const DetectAnomaly guard;
   for (const Index rows : {1, 300}) {
     for (const int uses : {1, 3}) {
@@ -93,14 +93,14 @@ TEST_CASE("DetectAnomaly: so are products that were put off") {
   }
 }
 
-TEST_CASE("DetectAnomaly: a gradient that is given must be finite") {
+TEST_CASE("DetectAnomaly: a given gradient must be finite") {
   const DetectAnomaly guard;
   const Var x = variable(ones({2}, DType::f64));
   CHECK_ERROR("anomaly: backward got a non-finite gradient dy: (2), element (1) is nan",
               return backward(x * 2.0, reals({2}, {1, nan})));
 }
 
-TEST_CASE("DetectAnomaly: nothing else changes, to the last bit") {
+TEST_CASE("DetectAnomaly: results do not change, bit for bit") {
   const Function f = [](const std::vector<Var>& v) {
     const Var h = recurrent(matmul(v[0], v[1]), v[2], {.cell = Cell::lstm}).h;
     return log_softmax(matmul(h, v[2]) / 3.0 + v[3], -1);
@@ -113,7 +113,7 @@ TEST_CASE("DetectAnomaly: nothing else changes, to the last bit") {
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(identical(found[i], expected[i]));
 }
 
-TEST_CASE("DetectAnomaly: it ends with the last guard") {
+TEST_CASE("DetectAnomaly: checks end with the last guard") {
   const Var zero = variable(zeros({1}));
   {
     const DetectAnomaly outer;
@@ -123,7 +123,7 @@ TEST_CASE("DetectAnomaly: it ends with the last guard") {
   CHECK(log(zero).item() == -infinity);
 }
 
-TEST_CASE("DetectAnomaly: ATTUNE_DETECT_ANOMALY is 0 or 1, and anything else an error") {
+TEST_CASE("DetectAnomaly: ATTUNE_DETECT_ANOMALY is 0 or 1; another value is an error") {
   for (const char* value : {"", "0", "1", "yes"}) {
     CAPTURE(value);
     const test::ProcessResult child =

@@ -10,7 +10,7 @@
 
 namespace attune {
 
-TEST_CASE("additive_scores: a wrong shape is named with the letter that does not fit") {
+TEST_CASE("additive_scores: a shape error names the argument and the letter") {
   const Var q = zeros({32, 128}), v = zeros({128});
   CHECK_ERROR("additive_scores: k (S, B, A) is (7, 64, 128), but B = 32 in q",
               additive_scores(q, zeros({7, 64, 128}), v));
@@ -20,7 +20,7 @@ TEST_CASE("additive_scores: a wrong shape is named with the letter that does not
               additive_scores(q, zeros({7, 32, 128}), v, zeros({5, 32}), v));
 }
 
-TEST_CASE("weighted_sum: memory under a weight of 0 is not read, forward or backward") {
+TEST_CASE("weighted_sum: memory with a weight of 0 is not read, forward or backward") {
   const Tensor weights = reals({2, 2}, {0.5, 0.25, 0, 0.75});
   const Tensor memory = reals({2, 2, 3}, {1, 2, 3, 4, 5, 6, nan, nan, nan, 7, 8, 9});
   const Var w = variable(weights), h = variable(memory);
@@ -32,7 +32,7 @@ TEST_CASE("weighted_sum: memory under a weight of 0 is not read, forward or back
                    reals({2, 2, 3}, {0.5, 5, 50, 0.5, 5, 50, 0, 0, 0, 1.5, 15, 150})) <= 1e-15);
 }
 
-TEST_CASE("attention: a query has the same bits alone and among others") {
+TEST_CASE("attention: a query gives the same bits alone and among others") {
   const Tensor q = randn({300, 2, 8}), kv = randn({300, 2, 16});
   const Tensor all = attention(q, kv, {.heads = 2, .causal = true}).value();
   for (const Index t : {0, 5, 63, 64, 255, 299}) {
@@ -42,7 +42,7 @@ TEST_CASE("attention: a query has the same bits alone and among others") {
   }
 }
 
-TEST_CASE("attention: in bf16 it has the numbers of f32 to that precision") {
+TEST_CASE("attention: bf16 agrees with f32 up to its precision") {
   if (fastest_precision(Precision::bf16) == Precision::f32) return;
   const std::vector<Tensor> inputs{randn({70, 2, 16}), randn({300, 2, 32}, DType::f32, 2)};
   const Function f = [](const std::vector<Var>& v) {
@@ -57,7 +57,7 @@ TEST_CASE("attention: in bf16 it has the numbers of f32 to that precision") {
   }
 }
 
-TEST_CASE("attention: without padding it has the bits of the padded form, and its gradients") {
+TEST_CASE("attention: storage without padding gives the bits and gradients of the padded form") {
   const Tensor mask = reals({4, 3}, {1, 1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0}).to(DType::f32);
   const auto row_of = [](std::vector<std::int32_t> rows) {
     return Tensor::of({4, 3}, std::span<const std::int32_t>(rows));
@@ -89,7 +89,7 @@ TEST_CASE("attention: without padding it has the bits of the padded form, and it
   }
 }
 
-TEST_CASE("attention: what does not fit is named") {
+TEST_CASE("attention: errors name what does not fit") {
   const Tensor q = zeros({2, 3, 4}), kv = zeros({5, 3, 8});
   CHECK_ERROR("attention: kv (S, B, 2D) is (5, 3, 4), but D = 4 in q",
               attention(q, zeros({5, 3, 4})));

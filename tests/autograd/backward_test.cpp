@@ -23,7 +23,7 @@ namespace {
 
 Var scalar_variable(double value) { return variable(scalar(value, DType::f64)); }
 
-/// The identity, with a pullback that tells when it runs, and a token that tells when it is freed.
+/// The identity. Its pullback logs when it runs, and a captured token counts until it is freed.
 Var observed(const Var& x, std::shared_ptr<int> token, std::function<void()> on_backward) {
   return record("observed", x.value().clone())
       .wrt(x, [token = std::move(token), on_backward](const Tensor& dy) {
@@ -34,7 +34,8 @@ Var observed(const Var& x, std::shared_ptr<int> token, std::function<void()> on_
 
 }  // namespace
 
-TEST_CASE("backward: a chain of 200,000 operations overflows no stack, walked or dropped") {
+TEST_CASE(
+    "backward: a chain of 200,000 operations does not overflow the stack, walked or dropped") {
   const Var x = scalar_variable(1);
   Var y = x;
   for (int i = 0; i < 200'000; ++i) y = y + 0.5;
@@ -52,10 +53,10 @@ TEST_CASE("backward: a chain of 200,000 operations overflows no stack, walked or
   CHECK(buffer_statistics().in_use == before);
 }
 
-TEST_CASE("backward: what a pullback captured is freed before the next one runs") {
+TEST_CASE("backward: captures of a pullback are freed before the next one runs") {
   const Var x = scalar_variable(1);
   std::vector<std::weak_ptr<int>> tokens;
-  std::vector<std::size_t> alive;  // tokens that are, each time a pullback runs
+  std::vector<std::size_t> alive;  // number of live tokens at each pullback
   const auto count = [&] {
     alive.push_back(static_cast<std::size_t>(
         std::ranges::count_if(tokens, [](const auto& token) { return !token.expired(); })));
@@ -71,7 +72,7 @@ TEST_CASE("backward: what a pullback captured is freed before the next one runs"
   for (const auto& token : tokens) CHECK(token.expired());
 }
 
-TEST_CASE("backward: memory in use falls as it goes, and all of it is given back") {
+TEST_CASE("backward: frees memory during the walk, and all of it at the end") {
   const std::size_t before = buffer_statistics().in_use;
   {
     constexpr Index n = 1 << 16;
@@ -86,7 +87,7 @@ TEST_CASE("backward: memory in use falls as it goes, and all of it is given back
     std::size_t halfway = 0;
     const Gradients gradients = backward(loss);
     halfway = buffer_statistics().in_use;
-    CHECK(halfway - before < 4 * bytes);  // x, its gradient, and a little; `loss` is alive
+    CHECK(halfway - before < 4 * bytes);  // x, its gradient and a little more; `loss` is alive
     CHECK(gradients[x].size() == n);
   }
   CHECK(buffer_statistics().in_use == before);
@@ -108,10 +109,10 @@ TEST_CASE("backward: a history can be walked only once") {
               return backward(y));
   CHECK_ERROR("backward: backward has run on this tanh before; its pullbacks are freed",
               return backward(y * 2.0));
-  CHECK(backward(x * x)[x].item() == 6);  // the variable itself is as good as ever
+  CHECK(backward(x * x)[x].item() == 6);  // the variable can still be used
 }
 
-TEST_CASE("backward: a captured input that was modified in place is an error, with the op's name") {
+TEST_CASE("backward: a captured input that was modified in place is an error with the op's name") {
   const Var w = variable(reals({3}, {1, 2, 3}));
   const Var loss = sum(w * w);
   Tensor values = w.value();
@@ -120,12 +121,12 @@ TEST_CASE("backward: a captured input that was modified in place is an error, wi
       "backward of multiply: a tensor (3) that it needs was modified in place after the forward "
       "pass",
       return backward(loss));
-  CHECK(values.to_vector<double>()[0] == 5);  // reading it elsewhere is no error
+  CHECK(values.to_vector<double>()[0] == 5);  // reading it outside of backward is allowed
   CHECK(backward(sum(w * w))[w].to_vector<double>()[0] == 10);
 }
 
-TEST_CASE("backward: a capture that is the gradient, and was modified in place, is an error") {
-  const Var x = scalar_variable(3), before = exp(scalar_variable(1));  // walked last
+TEST_CASE("backward: a captured gradient that was modified in place is an error") {
+  const Var x = scalar_variable(3), before = exp(scalar_variable(1));  // `before` is walked last
   Tensor slope = scalar(2, DType::f64);
   const Var y = record("twice", x.value() * slope).wrt(x, [slope](const Tensor&) { return slope; });
   fill(slope, 7);
@@ -143,7 +144,7 @@ TEST_CASE("backward: a captured result that was modified in place is an error") 
       error_of([&] { return backward(sum(y)); }).starts_with("backward of exp: a tensor (2) that"));
 }
 
-TEST_CASE("backward: a modified input of a product that was put off is an error") {
+TEST_CASE("backward: a modified input of a deferred product is an error") {
   for (int uses : {1, 3}) {
     CAPTURE(uses);
     const Var w = variable(randn({4, 5}, DType::f64));
@@ -165,7 +166,7 @@ TEST_CASE("backward: modifying a row of a captured tensor through a view is an e
   CHECK(error_of([&] { return backward(loss); }).starts_with("backward of multiply"));
 }
 
-TEST_CASE("backward: modifying what no pullback needs, or before the forward pass, is no error") {
+TEST_CASE("backward: modifying tensors that no pullback needs, or before forward, is allowed") {
   const Var x = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4}));
   Tensor other = ones({2}, DType::f64);
   const Var loss = sum(x * x + b);
@@ -189,7 +190,7 @@ TEST_CASE("backward: a gradient given by the caller may have been filled after t
   CHECK(identical(backward(y, dy)[x], reals({2}, {6, 12})));
 }
 
-TEST_CASE("backward: a gradient given by the caller is left as it was") {
+TEST_CASE("backward: a gradient given by the caller is not modified") {
   const Var x = variable(reals({2}, {1, 2}));
   const Tensor dy = reals({2}, {3, 4});
   const Gradients gradients = backward(x + x + x, dy);
@@ -217,7 +218,7 @@ TEST_CASE("backward: walks in several threads may share their variables") {
 }
 
 TEST_CASE("backward: a pullback may call backward itself, over the same variables") {
-  // y = w², recomputed in the pullback instead of kept: what checkpointing does.
+  // y = w², recomputed in the pullback, as in gradient checkpointing.
   const Var w = variable(reals({2}, {3, 5}));
   const Var y = record("recomputed", w.value() * w.value()).wrt(w, [w](const Tensor& dy) {
     const detail::PullbackContext before = detail::pullback_context;
@@ -230,8 +231,7 @@ TEST_CASE("backward: a pullback may call backward itself, over the same variable
   CHECK(identical(backward(sum(y + w))[w], reals({2}, {7, 11})));
 }
 
-TEST_CASE(
-    "backward of some variables: the bits of the whole walk, and only pullbacks that lead there") {
+TEST_CASE("backward of some variables: same bits as a full walk, and runs only needed pullbacks") {
   const Tensor x = randn({2, 4}, DType::f64, 1);
   const std::vector<Var> w = {variable(randn({4, 3}, DType::f64, 2)),
                               variable(randn({3, 5}, DType::f64, 3)),
@@ -267,7 +267,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("backward of some variables: the others of an operation's inputs get no gradient") {
+TEST_CASE("backward of some variables: other inputs of an operation get no gradient") {
   const Var a = variable(ones({2})), b = variable(ones({2}));
   std::vector<int> ran(4, 0);
   const auto loss = [&] {
@@ -290,7 +290,7 @@ TEST_CASE("backward of some variables: the others of an operation's inputs get n
   CHECK(ran == std::vector<int>{0, 1, 0, 1});
 }
 
-TEST_CASE("backward of some variables: what was not walked may be walked later, the rest may not") {
+TEST_CASE("backward of some variables: only parts that were not walked may be walked later") {
   const Var g = scalar_variable(3), d = scalar_variable(5);
   const Var made = tanh(g), judged = made * d;
   CHECK(backward(judged, {d})[d].item() == made.item());
@@ -299,7 +299,7 @@ TEST_CASE("backward of some variables: what was not walked may be walked later, 
               return backward(judged + d, {d}));
 }
 
-TEST_CASE("backward of some variables: none that the loss depends on is an error") {
+TEST_CASE("backward of some variables: an error if the loss depends on none of them") {
   const Var x = scalar_variable(3), other = scalar_variable(4);
   CHECK(backward(x, {x, other}).all().size() == 1);
   CHECK_ERROR("backward: the result depends on none of the 1 requested variables",
@@ -314,7 +314,7 @@ TEST_CASE("backward of some variables: none that the loss depends on is an error
               return backward(ones({2}, DType::f64) * x, {x}));
 }
 
-TEST_CASE("Gradients: a sum has those of both, and leaves others' copies alone") {
+TEST_CASE("Gradients: a sum has the gradients of both, and does not modify other copies") {
   const Var a = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4})),
             c = variable(reals({1}, {5}));
   Gradients total;
@@ -333,14 +333,14 @@ TEST_CASE("Gradients: a sum has those of both, and leaves others' copies alone")
   CHECK(identical(total[c], reals({1}, {44})));
 }
 
-TEST_CASE("Gradients: a loss that uses one treats it as a constant") {
+TEST_CASE("Gradients: a loss that uses a gradient treats it as a constant") {
   const Var x = scalar_variable(3);
   const Var dy = backward(x * x * x)[x];  // 27
   CHECK_FALSE(dy.requires_gradient());
   CHECK(backward(x * dy)[x].item() == 27);
 }
 
-TEST_CASE("Gradients: values that are no variables have none, and say so") {
+TEST_CASE("Gradients: a value that is no variable is an error") {
   const Var x = variable(reals({2}, {1, 2})), y = x * x;
   CHECK_THROWS_WITH_AS(
       backward(sum(y))[y],
@@ -351,7 +351,7 @@ TEST_CASE("Gradients: values that are no variables have none, and say so") {
   CHECK_ERROR("gradients: the loss does not depend on this (2, 3) variable", gradients[unrelated]);
 }
 
-TEST_CASE("Gradients: changing one in place leaves the others alone") {
+TEST_CASE("Gradients: changing one in place does not change the others") {
   const Var a = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4}));
   Gradients gradients = backward(a + b, reals({2}, {1, 10}));
   for (Tensor gradient : gradients.all()) scale_in_place(gradient, 2);
@@ -359,7 +359,7 @@ TEST_CASE("Gradients: changing one in place leaves the others alone") {
   CHECK(identical(gradients[b], reals({2}, {2, 20})));
 }
 
-TEST_CASE("Gradients: the global norm is that of the gradients as they are") {
+TEST_CASE("Gradients: the global norm follows in-place changes") {
   const Var a = variable(zeros({2}, DType::f64)), b = variable(zeros({1, 1}, DType::f64));
   const auto gradients_of = [&](double of_b) {
     return backward(sum(a * Var(reals({2}, {3, -4}))) + sum(b) * of_b);
@@ -392,7 +392,7 @@ TEST_CASE("Gradients: a global norm whose square overflows has the same bits on 
   }
 }
 
-TEST_CASE("NoGrad: nothing is recorded while one lives, in its own thread only") {
+TEST_CASE("NoGrad: disables recording until the end of the scope, in its own thread only") {
   const Var x = scalar_variable(2);
   {
     const NoGrad outer;
@@ -413,7 +413,7 @@ TEST_CASE("NoGrad: nothing is recorded while one lives, in its own thread only")
   CHECK(recorded);
 }
 
-TEST_CASE("NoGrad: a constant from under it is a constant for backward") {
+TEST_CASE("NoGrad: a result computed under it is a constant for backward") {
   const Var x = scalar_variable(3);
   Var detached;
   {
@@ -445,11 +445,11 @@ TEST_CASE("backward: gradients of all paths through a diamond add up") {
   CHECK(backward(z)[x].item() == 2 * 3 + 4 * 27);
 }
 
-TEST_CASE("backward: an operand that is used twice gets both shares") {
+TEST_CASE("backward: an operand that is used twice gets the sum of both gradients") {
   const Var x = variable(reals({3}, {1, 2, 3})), y = variable(reals({3}, {4, 5, 6}));
   CHECK(identical(backward(sum(x + x))[x], full({3}, 2, DType::f64)));
   CHECK(identical(backward(sum(y - y))[y], zeros({3}, DType::f64)));
-  // dy goes to both inputs of an addition as one tensor, which must not be added to in place.
+  // Both inputs of an addition get dy as one shared tensor, which must not be modified in place.
   const Var a = variable(reals({2}, {1, 2})), b = variable(reals({2}, {3, 4}));
   const Var s = a + b;
   const Gradients gradients = backward(s + a + s * 3.0, reals({2}, {1, 10}));
@@ -464,7 +464,7 @@ TEST_CASE("backward: a weight of twenty steps gets the sum of the gradients of t
     Transpose transpose;
     Index rows;
   };
-  // Few rows are put together into one product, many are multiplied by themselves.
+  // Few rows are combined into one product, many rows get a product of their own.
   for (const Kind& kind : {Kind{{5, 5}, {}, 3}, Kind{{5, 5}, {.b = true}, 3},
                            Kind{{5, 5}, {.b = true}, 300}, Kind{{5, 5}, {}, 300}}) {
     CAPTURE(kind.rows);
@@ -485,7 +485,7 @@ TEST_CASE("backward: a weight of twenty steps gets the sum of the gradients of t
   }
 }
 
-TEST_CASE("backward: one weight used plain, transposed, sliced and gathered gets all its shares") {
+TEST_CASE("backward: a weight used plain, transposed, sliced and gathered gets the sum of all") {
   const Tensor x = randn({2, 4}, DType::f64, 5), y = randn({3, 4}, DType::f64, 6),
                large = randn({300, 4}, DType::f64, 7);
   const auto f = [&](const std::vector<Var>& v) {
@@ -498,7 +498,7 @@ TEST_CASE("backward: one weight used plain, transposed, sliced and gathered gets
   CHECK(gradcheck(f, {randn({4, 4}, DType::f64, 8)}));
 }
 
-TEST_CASE("Gradients: constants and results in between have none") {
+TEST_CASE("Gradients: constants and intermediate results have none") {
   const Var x = scalar_variable(2), constant = scalar(3, DType::f64);
   const Var y = x * constant;
   const Gradients gradients = backward(y * y);
@@ -516,7 +516,7 @@ TEST_CASE("detach: the value without its history") {
   CHECK(gradients[x].to_vector<float>() == std::vector<float>{9, 9});
 }
 
-TEST_CASE("Gradients: they come in the order in which the variables were made") {
+TEST_CASE("Gradients: ordered by creation of the variables") {
   const Var a = variable(zeros({1})), b = variable(zeros({2})), c = variable(zeros({3}));
   const Gradients gradients = backward(sum(c) + sum(a) + sum(b));
   REQUIRE(gradients.all().size() == 3);
@@ -525,7 +525,7 @@ TEST_CASE("Gradients: they come in the order in which the variables were made") 
   CHECK(gradients.all()[2].shape() == Shape{3});
 }
 
-TEST_CASE("backward: the order in which a sum is written does not matter") {
+TEST_CASE("backward: the order of the terms of a sum does not matter") {
   const Tensor values = randn({3, 2}, DType::f64, 9);
   const auto gradient = [&](bool swapped) {
     const Var x = variable(values);
@@ -536,7 +536,7 @@ TEST_CASE("backward: the order in which a sum is written does not matter") {
   CHECK(difference(gradient(false), gradient(true)) <= 1e-15);
 }
 
-TEST_CASE("backward: a result that is not a scalar needs its gradient given") {
+TEST_CASE("backward: a result that is not a scalar needs a given gradient") {
   const Var x = variable(zeros({2, 3}));
   CHECK_ERROR("backward: a scalar was expected: (2, 3)", return backward(x * 2.0));
   CHECK(error_of([&] { return backward(Var()); }).starts_with("backward: the loss is undefined"));
@@ -545,19 +545,18 @@ TEST_CASE("backward: a result that is not a scalar needs its gradient given") {
   CHECK(backward(sum(x) * 2.0)[x].dtype() == DType::f32);
 }
 
-TEST_CASE("backward: of a variable itself is one") {
+TEST_CASE("backward: the gradient of a variable itself is 1") {
   const Var x = scalar_variable(5);
   CHECK(backward(x)[x].item() == 1);
   CHECK(backward(x)[x].item() == 1);
 }
 
-TEST_CASE("variable: whole numbers have no gradient") {
+TEST_CASE("variable: i32 is an error") {
   CHECK_ERROR("variable: f32 or f64 was expected: i32 (2)", variable(ints({2}, {1, 2})));
   CHECK_ERROR("variable: the tensor is not defined", variable(Tensor()));
 }
 
-TEST_CASE(
-    "backward: a pullback that gives a wrong shape or dtype is an error, with the op's name") {
+TEST_CASE("backward: a pullback with a wrong shape or dtype is an error with the op's name") {
   const Var x = variable(zeros({3}, DType::f64));
   const auto with_pullback = [&](auto pullback) {
     return error_of(
@@ -574,20 +573,20 @@ TEST_CASE(
         "undefined");
 }
 
-TEST_CASE("backward: after a pullback threw, another loss over the same graph is right") {
+TEST_CASE("backward: after a pullback has thrown, another loss over the same graph is correct") {
   const Var x = variable(reals({2}, {1, 2}));
   const Var shared = x * x;
   const Var faulty =
       record("faulty", shared.value().clone()).wrt(shared, [](const Tensor&) -> Tensor {
         throw std::runtime_error("a pullback of one's own");
       });
-  const Var later = x * 100.0;  // visited first: its share of x's gradient must not stay behind
+  const Var later = x * 100.0;  // visited first: its contribution to x's gradient must be discarded
   CHECK_THROWS_WITH(std::ignore = backward(sum(faulty) + sum(later)), "a pullback of one's own");
   CHECK((x * x).requires_gradient());
   CHECK(identical(backward(sum(shared) * 3.0)[x], reals({2}, {6, 12})));
 }
 
-TEST_CASE("record: an operation of several results gets undefined gradients for unused ones") {
+TEST_CASE("record: an unused result of an operation has an undefined gradient") {
   const Var x = variable(reals({2}, {1, 2}));
   std::vector<bool> arrived;
   const auto pair = record("pair", {x.value() * 2.0, x.value() * 3.0})
@@ -602,7 +601,7 @@ TEST_CASE("record: an operation of several results gets undefined gradients for 
   CHECK(arrived == std::vector<bool>{false, true});
 }
 
-TEST_CASE("record: both results of an operation may be used") {
+TEST_CASE("record: several results of an operation may be used") {
   const Var x = variable(reals({2}, {1, 2}));
   const Recording pair = record("pair", {x.value() * 2.0, x.value() * 3.0})
                              .joint({x}, [](std::span<const Tensor> dy, auto dx) {
@@ -637,7 +636,7 @@ TEST_CASE("Var: the history lives as long as something computed from it") {
   CHECK(watch.expired());
 }
 
-TEST_CASE("Gradients made elsewhere: one of each variable's shape") {
+TEST_CASE("Gradients: constructed from gradients computed elsewhere, of the variables' shapes") {
   const std::vector<NamedVariable> variables = {{"a", variable(ones({2}))},
                                                 {"b", variable(ones({3}))}};
   const Gradients gradients(variables, {full({2}, 5), full({3}, 7)});

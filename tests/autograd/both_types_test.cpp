@@ -1,5 +1,5 @@
-// What support/op_cases.hpp does not try: the same operations of Tensors, i32, comparisons, and
-// axes of extent 0 and 1; then errors.
+// Complements support/op_cases.hpp: the same operations on Tensors, i32, comparisons, axes of
+// extent 0 and 1, and errors.
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 const std::vector<Shape> kShapes = {{2, 3}, {1, 3}, {2, 1}, {0, 3}, {2, 0}};
 
-/// f of a Tensor is the value of f of a Var, in both dtypes and for every shape.
+/// Checks that f of a Tensor equals the value of f of a Var, in both dtypes and for several shapes.
 template <class F>
 void check_both(const char* name, F f, const std::vector<Shape>& shapes = kShapes) {
   for (const Shape& shape : shapes) {
@@ -27,13 +27,13 @@ void check_both(const char* name, F f, const std::vector<Shape>& shapes = kShape
 
 }  // namespace
 
-TEST_CASE("Functions: of Tensor and of Var they have the same values, at extents 0 and 1 too") {
+TEST_CASE("Functions: Tensor and Var give the same values, also at extents 0 and 1") {
 #define ATTUNE_FUNCTION(name, kept, value, gradient) \
   check_both(#name, [](const auto& x) { return name(x); });
 #include <attune/tensor/functions.inc>
 }
 
-TEST_CASE("Functions: those that map integers to integers take i32, the others name it") {
+TEST_CASE("Functions: functions that map integers to integers accept i32; the others throw") {
   const Tensor n = ints({4}, {-3, 0, 2, 7});
 #define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient) \
   CHECK(identical(name(n), name(n.to(DType::f64)).to(DType::i32)));
@@ -42,7 +42,7 @@ TEST_CASE("Functions: those that map integers to integers take i32, the others n
 #include <attune/tensor/functions.inc>
 }
 
-TEST_CASE("Functions: rounding, signs and what is not finite") {
+TEST_CASE("Functions: rounding, signs and non-finite values") {
   const Tensor x = reals({6}, {-1.5, -0.0, 0.5, 2.5, infinity, nan});
   CHECK(identical(floor(x), reals({6}, {-2, -0.0, 0, 2, infinity, nan})));
   CHECK(identical(ceil(x), reals({6}, {-1, -0.0, 1, 3, infinity, nan})));
@@ -53,7 +53,7 @@ TEST_CASE("Functions: rounding, signs and what is not finite") {
   CHECK(identical(clamp(x, -1, 2), reals({6}, {-1, -0.0, 0.5, 2, 2, nan})));
 }
 
-TEST_CASE("silu: the limits far out, with gradients 0 and 1") {
+TEST_CASE("silu: limits at large |x|, with gradients 0 and 1") {
   const Tensor x = reals({6}, {-infinity, -1e20, -1000, 1000, 1e20, infinity});
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Var y = variable(x.to(dtype));
@@ -62,7 +62,7 @@ TEST_CASE("silu: the limits far out, with gradients 0 and 1") {
   }
 }
 
-TEST_CASE("Functions: the gradient of a step is 0 at infinities and NaN too") {
+TEST_CASE("Functions: the gradient of a step function is 0, also at infinities and NaN") {
   const Tensor x = reals({3}, {-infinity, nan, infinity});
   using Step = Var (*)(const Var&);
   for (const auto f : {Step(sign), Step(floor), Step(ceil), Step(round)}) {
@@ -94,7 +94,7 @@ TEST_CASE("i32: arithmetic, comparisons, reductions and where are exact") {
   CHECK_ERROR("fill: 0.5 does not fit in i32", full({2}, 0.5, DType::i32));
 }
 
-TEST_CASE("Comparisons: operators of Tensors, Vars and numbers give masks") {
+TEST_CASE("Comparisons: operators on Tensors, Vars and numbers give masks") {
   const Tensor x = reals({3}, {1, nan, 3}), y = reals({3}, {2, 2, 3});
   CHECK(identical(x < y, reals({3}, {1, 0, 0})));
   CHECK(identical(x <= y, reals({3}, {1, 0, 1})));
@@ -110,7 +110,7 @@ TEST_CASE("Comparisons: operators of Tensors, Vars and numbers give masks") {
   CHECK((scalar(0.1f) == 0.1).item() == 1);  // the number is rounded to the dtype
 }
 
-TEST_CASE("Reductions: extremes along negative and several axes, of Tensor and of Var") {
+TEST_CASE("Reductions: max and min along negative and several axes, of Tensor and Var") {
   check_both("sum", [](const auto& x) { return sum(x, -1); });
   check_both("mean", [](const auto& x) { return mean(x, {-2}); }, {{2, 3}, {1, 3}});
   check_both("prod", [](const auto& x) { return prod(x, {0, -1}); });
@@ -127,7 +127,7 @@ TEST_CASE("Reductions: extremes along negative and several axes, of Tensor and o
   CHECK_ERROR("var: (1) with correction 1 has too few elements", var(zeros({1})));
 }
 
-TEST_CASE("maximum, minimum, clamp: an infinite gradient goes to the chosen element alone") {
+TEST_CASE("maximum, minimum, clamp: an infinite gradient goes only to the selected element") {
   const Var x = variable(reals({5}, {-1, 0, 0.25, 4, nan}));
   CHECK(identical(backward(sum(sqrt(maximum(x, 0))))[x], reals({5}, {0, infinity, 1, 0.25, nan})));
   CHECK(identical(backward(sum(sqrt(clamp(x, 0, 1))))[x], reals({5}, {0, infinity, 1, 0, nan})));
@@ -135,7 +135,7 @@ TEST_CASE("maximum, minimum, clamp: an infinite gradient goes to the chosen elem
                   zeros({4}, DType::f64)));
 }
 
-TEST_CASE("Compositions: of Tensor and of Var they have the same values, at extents 0 and 1 too") {
+TEST_CASE("Compositions: Tensor and Var give the same values, also at extents 0 and 1") {
   check_both("flip", [](const auto& x) { return flip(x, {0, -1}); });
   CHECK_ERROR("flip: axis -2 of (2, 3) is named twice", flip(zeros({2, 3}), {0, -2}));
   check_both("roll", [](const auto& x) { return roll(x, 4, -1); });
@@ -163,7 +163,7 @@ TEST_CASE("Compositions: of Tensor and of Var they have the same values, at exte
   check_both("scatter_add", [](const auto& x) { return scatter_add(x, arange(x.dim(1)), x, 1); });
 }
 
-TEST_CASE("Indexing: positions, sorting with NaN, segments without rows") {
+TEST_CASE("Indexing: nonzero, sorting with NaN, empty segments") {
   const Tensor x = reals({2, 3}, {0, 5, nan, 7, 0, 0});
   CHECK(identical(nonzero(x), ints({3, 2}, {0, 1, 0, 2, 1, 0})));
   CHECK(nonzero(zeros({4})).shape() == Shape{0, 1});
@@ -188,7 +188,7 @@ TEST_CASE("Indexing: positions, sorting with NaN, segments without rows") {
   CHECK_ERROR("segment_max: segment 3 at 0 is not in 0 to 1", segment_max(x, ints({2}, {3, 0}), 2));
 }
 
-TEST_CASE("einsum: what it cannot read, and extents that differ, are errors with the equation") {
+TEST_CASE("einsum: syntax errors and different extents are errors with the equation") {
   const Tensor a = zeros({2, 3}), b = zeros({4, 5});
   CHECK_ERROR("einsum: 'ij,jk->ik': j is 3 in (2, 3) and 4 in (4, 5)", einsum("ij,jk->ik", a, b));
   CHECK_ERROR("einsum: 'ij->ij' has 1 operands, 2 were given", einsum("ij->ij", a, b));
@@ -201,7 +201,7 @@ TEST_CASE("einsum: what it cannot read, and extents that differ, are errors with
   CHECK_ERROR("einsum: 'ii->i': axes 0 and 1 of (2, 3) differ", einsum("ii->i", a));
 }
 
-TEST_CASE("cross_entropy: of distributions weighs positions as that of numbers does") {
+TEST_CASE("cross_entropy: target distributions and target ids weight positions alike") {
   const Tensor logits = randn({3, 4}, DType::f64, 5), targets = ints({3}, {2, 0, 3}),
                weights = reals({3}, {1, 0.25, 0});
   const Tensor q = one_hot(targets, 4, DType::f64);
@@ -212,7 +212,7 @@ TEST_CASE("cross_entropy: of distributions weighs positions as that of numbers d
   }
 }
 
-TEST_CASE("cross_entropy: distributions as targets have the logits' shape") {
+TEST_CASE("cross_entropy: target distributions must have the logits' shape") {
   CHECK_ERROR("cross_entropy: targets (2) and logits (2, 3) differ",
               cross_entropy(zeros({2, 3}), zeros({2})));
   CHECK_ERROR("cross_entropy: shapes do not fit: logits (2, 3), targets f32 (2), mask f32 (1)",

@@ -28,7 +28,7 @@ constexpr CtcLossOptions summed{.reduction = Reduction::sum};
 
 }  // namespace
 
-TEST_CASE("ctc_loss: it is the sum over all paths, whatever the labels") {
+TEST_CASE("ctc_loss: equals the sum over all paths, for any labels") {
   const Tensor logits = randn({5, 1, 3}, DType::f64), frames = ones({5, 1}, DType::f64);
   double total = 0;
   for (const auto& [labels, probability] : readings(logits)) {
@@ -40,7 +40,7 @@ TEST_CASE("ctc_loss: it is the sum over all paths, whatever the labels") {
   CHECK(total == doctest::Approx(1).epsilon(1e-12));
 }
 
-TEST_CASE("ctc_loss: values and gradients are PyTorch's") {
+TEST_CASE("ctc_loss: values and gradients equal PyTorch's") {
   for (const auto& [name, reduction] :
        {std::pair("ctc sum/", Reduction::sum), {"ctc mean/", Reduction::mean}}) {
     const Golden golden = Golden("sequences").at(name);
@@ -52,7 +52,7 @@ TEST_CASE("ctc_loss: values and gradients are PyTorch's") {
   }
 }
 
-TEST_CASE("ctc_loss: gradients are central differences, at large logits too") {
+TEST_CASE("ctc_loss: gradients equal central differences, also at large logits") {
   const Golden golden = Golden("sequences").at("ctc sum/");
   for (const double scale : {0.3, 3.0}) {
     CHECK(gradcheck(
@@ -63,7 +63,7 @@ TEST_CASE("ctc_loss: gradients are central differences, at large logits too") {
   }
 }
 
-TEST_CASE("ctc_loss: what stands at padding does not matter, and another symbol may be the blank") {
+TEST_CASE("ctc_loss: values at padding have no effect; any symbol may be the blank") {
   const Golden golden = Golden("sequences").at("ctc sum/");
   const Tensor logits = golden["logits"], mask = golden["mask"], labels = golden["labels"];
   const Tensor used = golden["labels_mask"];
@@ -75,7 +75,7 @@ TEST_CASE("ctc_loss: what stands at padding does not matter, and another symbol 
                used, summed);
   CHECK(loss.item() == doctest::Approx(expected).epsilon(1e-12));
   CHECK(difference(backward(loss)[x], golden["d_logits"]) < 1e-12);
-  // Symbols 0 to 4 become 1, 2, 3, 4, 0.
+  // Renames the symbols 0 to 4 to 1, 2, 3, 4, 0.
   const Tensor parts[] = {slice(logits, 2, 4, 5), slice(logits, 2, 0, 4)};
   const Tensor turned = concat(parts, 2);
   const Tensor turned_labels =
@@ -84,8 +84,8 @@ TEST_CASE("ctc_loss: what stands at padding does not matter, and another symbol 
             .item() == doctest::Approx(expected).epsilon(1e-12));
 }
 
-TEST_CASE("ctc_loss: a thousand frames neither underflow nor lose the loss") {
-  // Each frame has the same symbols: of the labels (1) there are T (T + 1) / 2 paths.
+TEST_CASE("ctc_loss: 1000 frames do not underflow") {
+  // All frames have the same distribution. The labels (1) have T (T + 1) / 2 paths.
   const Index frames = 1000;
   const double loss = ctc_loss(zeros({frames, 1, 3}, DType::f64), ones({frames, 1}, DType::f64),
                                column({1}), ones({1, 1}, DType::f64), summed)
@@ -94,7 +94,7 @@ TEST_CASE("ctc_loss: a thousand frames neither underflow nor lose the loss") {
   CHECK(loss == doctest::Approx(frames * std::log(3.0) - std::log(paths)).epsilon(1e-12));
 }
 
-TEST_CASE("ctc_loss: labels that no path leads to cost infinitely much, and have no gradient") {
+TEST_CASE("ctc_loss: impossible labels have infinite loss and gradient 0") {
   Tensor logits = randn({4, 2, 3}, DType::f64);
   for (Index t = 0; t < 4; ++t) logits.mutable_data<double>()[t * 6 + 3 + 2] = -INFINITY;
   const Var x = variable(logits);
@@ -106,7 +106,7 @@ TEST_CASE("ctc_loss: labels that no path leads to cost infinitely much, and have
   CHECK(difference(slice(d, 1, 0, 1), zeros({4, 1, 3}, DType::f64)) > 0.01);
 }
 
-TEST_CASE("ctc_loss: in f32, without frames, and without sentences") {
+TEST_CASE("ctc_loss: f32, no frames, no sentences") {
   const Golden golden = Golden("sequences").at("ctc sum/");
   const Var x = variable(golden["logits"].to(DType::f32));
   const Var loss = ctc_loss(x, golden["mask"], golden["labels"], golden["labels_mask"], summed);

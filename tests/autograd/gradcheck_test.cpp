@@ -15,7 +15,7 @@
 namespace attune {
 namespace {
 
-/// x², and its gradient times `factor`.
+/// x², with its gradient multiplied by `factor`.
 Var square(const Var& x, double factor) {
   return record("square", x.value() * x.value()).wrt(x, [x = x.value(), factor](const Tensor& dy) {
     return dy * x * (2 * factor);
@@ -24,7 +24,7 @@ Var square(const Var& x, double factor) {
 
 }  // namespace
 
-TEST_CASE("gradcheck: functions of one or two tensors by name, and function objects") {
+TEST_CASE("gradcheck: accepts function names and function objects") {
   CHECK(gradcheck(sigmoid, randn({3, 4}, DType::f64)));
   CHECK(gradcheck(tanh, randn({3, 4}, DType::f64)));
   CHECK(gradcheck([](const Var& x) { return x * x; }, randn({3, 4}, DType::f64)));
@@ -32,7 +32,7 @@ TEST_CASE("gradcheck: functions of one or two tensors by name, and function obje
                   {randn({3, 4}, DType::f64), randn({4}, DType::f64, 2)}));
 }
 
-TEST_CASE("gradcheck: a wrong pullback fails, and the message has the numbers") {
+TEST_CASE("gradcheck: a wrong pullback fails, and the message has both values") {
   const Tensor x = reals({2, 3}, {3, 1, 1, 1, 1, 1});
   const GradcheckResult result = gradcheck([](const Var& v) { return square(v, -0.5); }, x);
   CHECK_FALSE(result);
@@ -47,7 +47,7 @@ TEST_CASE("gradcheck: a wrong pullback fails, and the message has the numbers") 
   CHECK(out.str() == result.message);
 }
 
-TEST_CASE("gradcheck: a kink near the point is told from a wrong gradient") {
+TEST_CASE("gradcheck: a kink near the point is distinguished from a wrong gradient") {
   const Tensor near = reals({2}, {3, 1e-4}), far = reals({2}, {3, 1});
   const GradcheckResult kink = gradcheck(relu, near);
   CHECK_FALSE(kink);
@@ -57,15 +57,15 @@ TEST_CASE("gradcheck: a kink near the point is told from a wrong gradient") {
   CHECK_FALSE(wrong.rough);
 }
 
-TEST_CASE("gradcheck: what rounding makes of a difference is no error") {
-  // The values are 1e8 times the gradient: differences have some eight digits less.
+TEST_CASE("gradcheck: rounding errors of the difference are tolerated") {
+  // The values are 1e8 times the gradient: differences lose about eight digits.
   const auto f = [](const Var& x) { return x * 1e-4 + Var(reals({1}, {1e4})); };
   CHECK(gradcheck(f, reals({1}, {1})));
   const auto wrong = [&](const Var& x) { return square(x, 1.01) * 1e-4 + Var(reals({1}, {1e4})); };
   CHECK_FALSE(gradcheck(wrong, reals({1}, {1})));
 }
 
-TEST_CASE("gradcheck: a gradient that is not finite fails by its element") {
+TEST_CASE("gradcheck: a non-finite gradient fails, and the element is named") {
   for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
     const auto f = [bad](const Var& x) {
       return record("faulty", x.value() * 2.0).wrt(x, [bad](const Tensor& dy) {
@@ -110,7 +110,7 @@ TEST_CASE("gradcheck: a gradient that exchanges two elements is found") {
   CHECK_FALSE(gradcheck(f, randn({2}, DType::f64)));
 }
 
-TEST_CASE("gradcheck: a gradient that is zero everywhere fails unless that is asked for") {
+TEST_CASE("gradcheck: a gradient that is zero everywhere fails unless allow_zero is set") {
   const auto f = [](const std::vector<Var>& v) { return v[0] + v[1] * 0.0; };
   const GradcheckResult result = gradcheck(f, {randn({2}, DType::f64), randn({2}, DType::f64, 2)});
   CHECK(result.message ==
@@ -118,7 +118,7 @@ TEST_CASE("gradcheck: a gradient that is zero everywhere fails unless that is as
   CHECK(gradcheck(f, {randn({2}, DType::f64), randn({2}, DType::f64, 2)}, {.allow_zero = true}));
 }
 
-TEST_CASE("gradcheck: a missing pullback fails, although a gradient is missing rather than wrong") {
+TEST_CASE("gradcheck: a missing pullback fails") {
   const auto f = [](const std::vector<Var>& v) {
     return record("half", v[0].value() * v[1].value())
         .wrt(v[0], [b = v[1].value()](const Tensor& dy) { return dy * b; });
@@ -127,7 +127,7 @@ TEST_CASE("gradcheck: a missing pullback fails, although a gradient is missing r
             .message.starts_with("gradcheck: input 1 (2), element (0): backward gave 0, "));
 }
 
-TEST_CASE("gradcheck: a function whose result varies, has no history or is not a number fails") {
+TEST_CASE("gradcheck: a function whose result varies, has no history or is NaN fails") {
   double drift = 0;
   const auto varies = [&](const Var& x) { return x * (drift += 0.1); };
   CHECK(gradcheck(varies, randn({2}, DType::f64)).message ==
@@ -143,14 +143,14 @@ TEST_CASE("gradcheck: f32 is refused") {
               std::ignore = gradcheck(sigmoid, randn({2})));
 }
 
-TEST_CASE("gradcheck: a result that is a view of its input is judged like any other") {
+TEST_CASE("gradcheck: a result may be a view of its input") {
   CHECK(gradcheck([](const Var& x) { return reshape(x, {3, 2}); }, randn({2, 3}, DType::f64)));
   CHECK(gradcheck([](const Var& x) { return x[1]; }, randn({2, 3}, DType::f64)));
   CHECK(gradcheck([](const Var& x) { return slice(x, 0, 1, 3); }, randn({4, 3}, DType::f64)));
   CHECK(gradcheck([](const Var& x) { return x; }, randn({2, 3}, DType::f64)));
 }
 
-TEST_CASE("gradcheck: variables get their values back, and names of one's own") {
+TEST_CASE("gradcheck: variables are restored, and may have names") {
   const Tensor before = randn({2, 3}, DType::f64, 4);
   const std::vector<NamedVariable> named{{"W_a", variable(before.clone())}};
   CHECK(gradcheck(named, [&] { return tanh(named[0].variable); }));

@@ -1,5 +1,4 @@
-// A tensor that changed between forward and backward: an error that says so, or the gradient of
-// what it was.
+// A tensor modified between forward and backward: backward throws, or uses the old values.
 
 #include <optional>
 
@@ -14,10 +13,10 @@
 namespace attune {
 namespace {
 
-/// Other elements that are valid too: masks have ones, ids zeros.
+/// Other valid elements: for masks ones, for ids zeros.
 void refill(Tensor x) { fill(x, x.dtype() == DType::i32 ? 0 : 1); }
 
-/// How an input reaches an operation: what is kept of x, and refilled; and x again, from that.
+/// How an input reaches an operation: as a tensor computed from x, refilled later; or again from x.
 struct Route {
   const char* name;
   Tensor (*kept)(const Tensor& x);
@@ -38,9 +37,9 @@ const Route routes[] = {
        return kept.rank() < 2 ? kept : transpose(kept, 0, -1);
      }}};
 
-/// The gradient of input `of`, where tensor `changed` is refilled before backward: an input, a
-/// constant or the result, or beyond these none; empty where that is an error. f is used twice, so
-/// that products are put off, and the others are made after an operation that is walked last.
+/// The gradient of input `of`, after tensor `changed` was refilled before backward: an input, a
+/// constant or the result; none for larger numbers. Empty if backward throws. f is used twice, so
+/// that products are deferred and computed after the operation that is walked last.
 std::optional<Tensor> gradient(const OpCase& op, const Route& route, std::size_t of,
                                std::size_t changed) {
   std::vector<Tensor> all = op.inputs;
@@ -68,7 +67,7 @@ std::optional<Tensor> gradient(const OpCase& op, const Route& route, std::size_t
 
 }  // namespace
 
-TEST_CASE("In place: a refilled input or result is an error, or the gradient of what it was") {
+TEST_CASE("In place: a modified input or result is an error, or the gradient uses the old values") {
   int errors = 0;
   for (const OpCase& op : op_cases()) {
     INFO(op.group, ": ", op.name);

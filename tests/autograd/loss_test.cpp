@@ -17,7 +17,7 @@ const Tensor targets = ints({3, 2}, {4, 0, 2, 2, 1, 3});
 const Tensor mask = reals({3, 2}, {1, 1, 1, 0, 1, 0});
 }  // namespace
 
-TEST_CASE("cross_entropy: fractional weights weigh, in the loss and in its gradient") {
+TEST_CASE("cross_entropy: fractional masks are weights, in the loss and its gradient") {
   const Tensor x = randn({3, 4}, DType::f64);
   const Tensor targets = Tensor::of<std::int32_t>({3}, {1, 0, 3});
   const Tensor weights = Tensor::of<double>({3}, {0.5, 0, 0.25});
@@ -35,7 +35,7 @@ TEST_CASE("cross_entropy: smoothing mixes the target's loss with the mean over t
         doctest::Approx(-0.75 * std::log(0.2) + 0.25 * mean).epsilon(1e-14));
 }
 
-TEST_CASE("cross_entropy: logits of a thousand neither overflow nor lose the loss") {
+TEST_CASE("cross_entropy: logits of 1000 neither overflow nor lose precision") {
   const Var logits = variable(reals({2, 3}, {1000, 0, -1000, -1000, 1000, 998}));
   const Var total = cross_entropy(logits, ints({2}, {1, 2}), {}, {.reduction = Reduction::sum});
   // 1000 - 0, and log(e^2 + 1)
@@ -46,7 +46,7 @@ TEST_CASE("cross_entropy: logits of a thousand neither overflow nor lose the los
   CHECK(difference(gradient, reals({2, 3}, {1, -1, 0, 0, p, -p})) <= 1e-12);
 }
 
-TEST_CASE("cross_entropy: what logits hold at masked positions does not matter") {
+TEST_CASE("cross_entropy: logits at masked positions have no effect") {
   const Var logits = variable(reals({2, 3}, {1, 2, 3, nan, nan, nan}));
   const Var mean = cross_entropy(logits, ints({2}, {0, 0}), reals({2}, {1, 0}), {.smoothing = 0.5});
   const double norm = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0));
@@ -75,7 +75,7 @@ TEST_CASE("cross_entropy: errors name what is wrong") {
   }
 }
 
-TEST_CASE("cross_entropy: the sum over no position is 0, and so is its gradient") {
+TEST_CASE("cross_entropy: the sum over no positions and its gradient are 0") {
   const Var logits = variable(randn({3, 2, 5}, DType::f64));
   const Var total =
       cross_entropy(logits, targets, zeros({3, 2}, DType::f64), {.reduction = Reduction::sum});
@@ -83,7 +83,7 @@ TEST_CASE("cross_entropy: the sum over no position is 0, and so is its gradient"
   CHECK(identical(backward(total)[logits], zeros({3, 2, 5}, DType::f64)));
 }
 
-TEST_CASE("affine_cross_entropy: rows with mask 0 do not matter, whatever they hold") {
+TEST_CASE("affine_cross_entropy: rows with mask 0 have no effect, even if NaN") {
   Tensor x = randn({3, 2, 4}, DType::f64);
   std::fill_n(x.mutable_data<double>() + 3 * 4, 4, std::numeric_limits<double>::quiet_NaN());
   const Var W = variable(randn({4, 5}, DType::f64, 2)), v = variable(x);

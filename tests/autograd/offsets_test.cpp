@@ -1,5 +1,5 @@
-// Operations on rows whose elements have a large common part, in f32: what they compute depends on
-// the differences between elements alone, and so does their accuracy.
+// Operations on rows whose elements have a large common offset, in f32: results, and their
+// accuracy, depend on the differences between elements only.
 
 #include <functional>
 
@@ -19,21 +19,21 @@ namespace {
 constexpr Index rows = 5, n = 37;
 const Tensor targets = ints({rows}, {4, 0, 36, 2, 2});
 
-/// Small whole numbers, exact in f32 after any of the offsets.
+/// Small integers, exact in f32 after adding any of the offsets.
 Tensor differences() {
   return naive::map(randn({rows, n}, DType::f64, 3), [](double v) { return std::round(2 * v); });
 }
 
-/// A mask of all but the last elements of each row; the first has all.
+/// A mask of all elements but the last ones of each row; the first row has no masked elements.
 Tensor some() {
   return naive::zip(arange(rows).reshape({rows, 1}).to(DType::f64), arange(n).to(DType::f64),
                     [](double row, double i) { return i < n - 7 * row ? 1 : 0; });
 }
 
-/// Each element's row.
+/// The row number of each element.
 Tensor segments() { return repeat(arange(rows), n, 0); }
 
-/// Three queries of 1 meet columns of these scores as keys, and values that do not depend on them.
+/// Three queries equal to 1, with columns of these scores as keys, and values independent of them.
 template <class Attention>
 Var attend(const Var& scores, const Attention& attention) {
   const Var v = randn({rows, n, 1}, DType::f32, 5).to(scores.dtype());
@@ -48,7 +48,7 @@ Var ctc_of_rows(const Var& x) {
 struct Case {
   const char* name;
   std::function<Var(const Var&)> f, definition;
-  bool adds_offset = false;  // to its value
+  bool adds_offset = false;  // true if the value contains the offset
 };
 
 const Case cases[] = {
@@ -108,7 +108,7 @@ const Case cases[] = {
      }},
 };
 
-/// The value, and the gradient of a weighted sum of it.
+/// The value of f, and the gradient of a weighted sum of it.
 std::pair<Tensor, Tensor> value_and_gradient(const std::function<Var(const Var&)>& f,
                                              const Tensor& at) {
   const Var x = variable(at), y = f(x);
@@ -118,7 +118,7 @@ std::pair<Tensor, Tensor> value_and_gradient(const std::function<Var(const Var&)
 
 }  // namespace
 
-TEST_CASE("Operations on rows: exact to the rounding of differences, at any offset") {
+TEST_CASE("Operations on rows: accurate for the differences of elements, at any common offset") {
   const Tensor x = differences();
   for (const Case& c : cases) {
     const auto [expected, expected_gradient] = value_and_gradient(c.definition, x);
@@ -133,7 +133,7 @@ TEST_CASE("Operations on rows: exact to the rounding of differences, at any offs
   }
 }
 
-TEST_CASE("Operations on rows: a row of only -∞ gets the gradient 0, and spoils no other") {
+TEST_CASE("Operations on rows: a row of only -∞ has gradient 0 and does not affect other rows") {
   const Tensor none = equal(arange(rows).reshape({rows, 1}), 2).to(DType::f64);
   for (const Case& c : cases) {
     const std::string_view name = c.name;
@@ -169,7 +169,7 @@ TEST_CASE("layer_norm: squares of huge elements do not overflow") {
   CHECK(difference(dx * 1e200, expected_gradient) <= 1e-14);
 }
 
-TEST_CASE("layer_norm: equal elements give the bias, however large they are") {
+TEST_CASE("layer_norm: equal elements of any size give the bias") {
   for (const double value : {0.0, 1e20, 3e37, 3e38}) {
     CAPTURE(value);
     const Var x = variable(full({2, 5}, value));
@@ -180,7 +180,7 @@ TEST_CASE("layer_norm: equal elements give the bias, however large they are") {
   }
 }
 
-TEST_CASE("log_sum_exp: a forward algorithm with a transition that is impossible") {
+TEST_CASE("log_sum_exp: a forward algorithm with an impossible transition") {
   const Tensor transitions = reals({2, 2}, {0, -infinity, 0, -infinity});
   const Var emissions = variable(reals({3, 2}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}));
   Var alpha = emissions[0];

@@ -1,5 +1,5 @@
-// Every operation of the list in support/op_cases.hpp: its values against loops over elements or
-// its definition, its gradients against central differences. Then kinks, empty axes, and errors.
+// Every operation of support/op_cases.hpp: values compared with loops over elements or its
+// definition, gradients compared with central differences. Then kinks, empty axes, and errors.
 
 #include <doctest/doctest.h>
 
@@ -13,14 +13,14 @@
 namespace attune {
 namespace {
 
-/// The gradient of f at x, given dy.
+/// The gradient of f at x for a given dy.
 template <class F>
 Tensor gradient(F f, const Tensor& x, const Tensor& dy) {
   const Var v = variable(x);
   return backward(f(v), dy)[v];
 }
 
-/// f of the inputs alone; masks and numbers of positions are given.
+/// f as a function of its differentiable inputs; masks and ids are fixed.
 Function of(const OpCase& op, const Function& f) {
   return [&op, f](const std::vector<Var>& x) { return op.with_constants(f, x); };
 }
@@ -41,7 +41,7 @@ void for_each_op(const std::vector<OpCase>& cases, F f) {
 
 }  // namespace
 
-TEST_CASE("Ops: values are what loops over elements give, or their definition with its gradients") {
+TEST_CASE("Ops: values equal loops over elements, or their definition with its gradients") {
   const auto check = [](const OpCase& op) {
     for (const double scale : {1.0, op.largest}) {
       const std::vector<Tensor> inputs = scaled(op, scale);
@@ -70,7 +70,7 @@ TEST_CASE("Ops: values are what loops over elements give, or their definition wi
   for_each_op(large_op_cases(), check);
 }
 
-TEST_CASE("Ops: gradients are central differences, also at larger inputs") {
+TEST_CASE("Ops: gradients equal central differences, also at larger inputs") {
   for_each_op(op_cases(), [](const OpCase& op) {
     for (const double scale : {1.0, op.largest}) {
       GradcheckResult result = gradcheck(of(op, op.f), scaled(op, scale));
@@ -80,7 +80,7 @@ TEST_CASE("Ops: gradients are central differences, also at larger inputs") {
   });
 }
 
-TEST_CASE("Ops: f32 gives the numbers of f64 to its own precision, and gradients in f32") {
+TEST_CASE("Ops: f32 agrees with f64 up to its precision, and gradients are f32") {
   for_each_op(op_cases(), [](const OpCase& op) {
     std::vector<Var> single, twice;
     for (const Tensor& x : op.inputs) {
@@ -100,7 +100,7 @@ TEST_CASE("Ops: f32 gives the numbers of f64 to its own precision, and gradients
   });
 }
 
-TEST_CASE("Ops: one and two threads give the same bits, values and gradients") {
+TEST_CASE("Ops: values and gradients are the same bits with one and two threads") {
   for_each_op(large_op_cases(), [](const OpCase& op) {
     const auto run = [&](int threads) {
       const test::ThreadsScope scope(threads);
@@ -110,8 +110,8 @@ TEST_CASE("Ops: one and two threads give the same bits, values and gradients") {
   });
 }
 
-TEST_CASE("Ops: not a number at padding reaches neither values nor gradients") {
-  /// f where all elements of input i under mask 0 are `padding`.
+TEST_CASE("Ops: NaN at padding reaches neither values nor gradients") {
+  /// f with all elements of input i at mask 0 set to `padding`.
   const auto padded = [](const Function& f, std::size_t i, const Tensor& mask, double padding) {
     return [=](std::vector<Var> v) {
       const Tensor used = mask.reshape({mask.dim(0), mask.dim(1), 1});
@@ -140,7 +140,7 @@ TEST_CASE("Ops: not a number at padding reaches neither values nor gradients") {
   check(fused, 1, mask, {randn({2, 3, 4}, DType::f64), randn({4, 3, 8}, DType::f64, 2)});
 }
 
-TEST_CASE("Ops: where two maxima or minima are equal the gradient goes to the first") {
+TEST_CASE("Ops: of equal maxima or minima, the first gets the gradient") {
   const Var a = variable(reals({3}, {1, 2, 3})), b = variable(reals({3}, {2, 2, 2}));
   const Gradients larger = backward(maximum(a, b), reals({3}, {10, 20, 30})),
                   smaller = backward(minimum(a, b), reals({3}, {10, 20, 30}));
@@ -150,7 +150,7 @@ TEST_CASE("Ops: where two maxima or minima are equal the gradient goes to the fi
   CHECK(identical(smaller[b], reals({3}, {0, 0, 30})));
 }
 
-TEST_CASE("Ops: a row of a gathered table that no id names gets gradient 0") {
+TEST_CASE("Ops: rows of a table that no id selects have gradient 0") {
   const Var table = variable(randn({4, 2}, DType::f64));
   const Gradients gradients =
       backward(gather(table, ints({3}, {2, 0, 2})), reals({3, 2}, {1, 2, 3, 4, 5, 6}));
@@ -186,7 +186,7 @@ TEST_CASE("Ops: errors name the operation and both shapes, axes and dtypes") {
     CHECK_ERROR(std::string(name) + ": f32 or f64 was expected: i32 (3)", f(n));
 }
 
-TEST_CASE("Ops: softplus and sigmoid neither overflow nor lose their tails") {
+TEST_CASE("Ops: softplus and sigmoid neither overflow nor underflow early") {
   const Tensor x = reals({4}, {-1000, -40, 40, 1000});
   CHECK(difference(softplus(Var(x)).value(), reals({4}, {0, std::exp(-40.0), 40, 1000})) == 0);
   const Tensor s = sigmoid(Var(x)).value();
@@ -210,7 +210,7 @@ TEST_CASE("Ops: abs, sqrt and power at zero") {
   CHECK(identical(gradient(of_zero, reals({3}, {0, 2, -1}), dy), reals({3}, {0, 0, -infinity})));
 }
 
-TEST_CASE("Ops: where gives nothing of what was not chosen, and no gradient to it") {
+TEST_CASE("Ops: an operand that where does not select has no effect and gradient 0") {
   const Var a = variable(reals({2}, {1, nan})), b = variable(reals({2}, {infinity, 4}));
   const Var y = where(reals({2}, {1, 0}), a, b);
   CHECK(identical(y.value(), reals({2}, {1, 4})));
@@ -224,7 +224,7 @@ TEST_CASE("Ops: where keeps both signs of zero") {
   CHECK(identical(where(reals({2}, {1, 0}), minus, plus), reals({2}, {-0.0, 0.0})));
 }
 
-TEST_CASE("Ops: max gives its gradient to the first of equals") {
+TEST_CASE("Ops: of equal maxima, the first gets the gradient of max") {
   const Tensor x = reals({2, 3}, {1, 5, 5, 7, 7, 7});
   CHECK(identical(gradient([](const Var& v) { return max(v, 1); }, x, reals({2}, {10, 20})),
                   reals({2, 3}, {0, 10, 0, 20, 0, 0})));
@@ -240,7 +240,7 @@ TEST_CASE("Ops: std has gradient 0 where all elements are equal") {
         1e-14);
 }
 
-TEST_CASE("Ops: std of elements whose squares overflow or vanish") {
+TEST_CASE("Ops: std of elements whose squares overflow or underflow") {
   for (const double scale : {1e30, 1e-30}) {
     const Tensor x = Tensor::of<float>({3}, {-1, 0, 1}) * scale;
     CHECK(std(x).item() == doctest::Approx(scale));
@@ -249,13 +249,13 @@ TEST_CASE("Ops: std of elements whose squares overflow or vanish") {
   }
 }
 
-TEST_CASE("Ops: norm has gradient 0 where it is 0") {
+TEST_CASE("Ops: norm has gradient 0 where the norm is 0") {
   const Tensor x = reals({2, 2}, {3, 4, 0, 0});
   CHECK(identical(gradient([](const Var& v) { return norm(v, -1); }, x, reals({2}, {10, 20})),
                   reals({2, 2}, {6, 8, 0, 0})));
 }
 
-TEST_CASE("where: what it does not choose reaches no gradient, whatever its slope is there") {
+TEST_CASE("where: elements that are not selected have gradient 0, whatever their derivative") {
   const struct {
     const char* name;
     Var (*f)(const Var& x);
@@ -293,7 +293,7 @@ TEST_CASE("where: what it does not choose reaches no gradient, whatever its slop
   }
 }
 
-TEST_CASE("where: a division by 0 and an infinite factor that are not chosen reach no gradient") {
+TEST_CASE("where: unselected divisions by 0 and infinite factors do not affect gradients") {
   const Mask none = zeros({2}, DType::f64);
   for (const auto f :
        {+[](const Var& x) { return x / 0.0; }, +[](const Var& x) { return x * infinity; }})
@@ -302,7 +302,7 @@ TEST_CASE("where: a division by 0 and an infinite factor that are not chosen rea
                     ones({2}, DType::f64)));
 }
 
-TEST_CASE("log_sum_exp: elements of -inf get gradient 0, also where there are no others") {
+TEST_CASE("log_sum_exp: elements of -∞ have gradient 0, also if there are no others") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor x = reals({2, 3}, {-infinity, 1, 1, -infinity, -infinity, -infinity}).to(dtype);
     const Tensor dx = gradient([](const Var& v) { return log_sum_exp(v, 1); }, x, ones({2}, dtype));
@@ -310,7 +310,7 @@ TEST_CASE("log_sum_exp: elements of -inf get gradient 0, also where there are no
   }
 }
 
-TEST_CASE("log_sum_exp: gradients are those of the differences, however large all elements are") {
+TEST_CASE("log_sum_exp: gradients depend on differences only, at any common offset") {
   const Tensor x = reals({4}, {0, 1, 2, 3});
   const auto dx = [](const Tensor& of) {
     return gradient([](const Var& v) { return log_sum_exp(v, 0); }, of, ones({}, of.dtype()));
@@ -319,7 +319,7 @@ TEST_CASE("log_sum_exp: gradients are those of the differences, however large al
     CHECK(difference(dx((x + offset).to(DType::f32)).to(DType::f64), dx(x)) <= 1e-6);
 }
 
-TEST_CASE("Ops: an axis of extent 1, and one of extent 0") {
+TEST_CASE("Ops: axes of extent 1 and 0") {
   const Var one = reals({2, 1}, {-3, 4});
   CHECK(identical(max(one, 1).value(), reals({2}, {-3, 4})));
   CHECK(identical(norm(one, 1).value(), reals({2}, {3, 4})));
@@ -334,7 +334,7 @@ TEST_CASE("Ops: an axis of extent 1, and one of extent 0") {
   CHECK_ERROR("max: axis 1 of (2, 0) is empty", max(empty, 1));
 }
 
-TEST_CASE("Ops: split gives back what concat joins") {
+TEST_CASE("Ops: split inverts concat") {
   const Var x = randn({6, 2}, DType::f64);
   const std::vector<Var> parts = split(x, {1, 0, 5}, 0);
   REQUIRE(parts.size() == 3);
@@ -345,7 +345,7 @@ TEST_CASE("Ops: split gives back what concat joins") {
   CHECK(split(Var(zeros({0, 2})), {0, 0, 0, 0}, 0).size() == 4);
 }
 
-TEST_CASE("Ops: products of empty batches, and with K = 0") {
+TEST_CASE("Ops: matrix products of empty batches, and with K = 0") {
   const Var none = variable(zeros({0, 2, 3})), b = variable(zeros({0, 3, 4}));
   const Gradients gradients = backward(batched_matmul(none, b), zeros({0, 2, 4}));
   CHECK(gradients[none].shape() == Shape{0, 2, 3});
@@ -354,7 +354,7 @@ TEST_CASE("Ops: products of empty batches, and with K = 0") {
                   zeros({2, 3, 4})));
 }
 
-TEST_CASE("layer_norm: one element in a row, or none") {
+TEST_CASE("layer_norm: rows of one element, and of none") {
   const Var one = variable(reals({2, 1}, {5, -5})), gain = variable(reals({1}, {3})),
             bias = variable(reals({1}, {4}));
   const Gradients gradients = backward(layer_norm(one, gain, bias), reals({2, 1}, {1, 2}));
@@ -365,7 +365,7 @@ TEST_CASE("layer_norm: one element in a row, or none") {
   CHECK(backward(layer_norm(none, zeros({0}), zeros({0})), zeros({2, 0}))[none].size() == 0);
 }
 
-TEST_CASE("sparsemax: masked positions and empty columns get gradient 0") {
+TEST_CASE("sparsemax: masked positions and empty columns have gradient 0") {
   const Var x = variable(reals({3, 2}, {0.1, 1, 0.2, 2, 9, 3}));
   const Tensor mask = reals({3, 2}, {1, 0, 1, 0, 0, 0});
   const Var y = sparsemax(x, 0, mask);

@@ -1,5 +1,4 @@
-// What support/op_cases.hpp does not try: single steps, gradients that arrive at some results only,
-// and errors.
+// Complements support/op_cases.hpp: single steps, gradients of only some results, and errors.
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
@@ -9,9 +8,9 @@
 
 namespace attune {
 
-TEST_CASE("recurrences: a single step is a sequence of one, values and gradients") {
+TEST_CASE("recurrences: a single step equals a sequence of one step, values and gradients") {
   for (const OpCase& op : op_cases()) {
-    if (op.group != "recurrences" || !op.constants.empty()) continue;  // masks are of sequences
+    if (op.group != "recurrences" || !op.constants.empty()) continue;  // masks need sequences
     INFO(op.name);
     std::vector<Tensor> inputs = op.inputs;
     inputs[0] = inputs[0][0];
@@ -24,7 +23,7 @@ TEST_CASE("recurrences: a single step is a sequence of one, values and gradients
   }
 }
 
-TEST_CASE("lstm: a gradient that arrives at c_last or at one step alone flows back") {
+TEST_CASE("lstm: a gradient of only c_last or only one step flows back") {
   const std::vector<Tensor> inputs{randn({4, 3, 20}, DType::f64), randn({5, 20}, DType::f64, 2),
                                    randn({3, 5}, DType::f64, 3), randn({3, 5}, DType::f64, 4)};
   const Tensor mask = mask_of(4, {4, 2, 3});
@@ -45,7 +44,7 @@ TEST_CASE("lstm: a gradient that arrives at c_last or at one step alone flows ba
   CHECK(difference(later, zeros(later.shape(), DType::f64)) == 0);
 }
 
-TEST_CASE("lstm: after one step from a zero state the weight's gradient is zero, not missing") {
+TEST_CASE("lstm: after one step from a zero state, the weight's gradient is zero, not missing") {
   const Var xw = variable(randn({1, 3, 20}, DType::f64)),
             w_h = variable(randn({5, 20}, DType::f64));
   const Gradients gradients = backward(sum(recurrent(xw, w_h, {.cell = Cell::lstm}).h));
@@ -53,7 +52,7 @@ TEST_CASE("lstm: after one step from a zero state the weight's gradient is zero,
   CHECK(identical(gradients[w_h], zeros({5, 20}, DType::f64)));
 }
 
-TEST_CASE("gru: its recurrent weight may be used elsewhere too") {
+TEST_CASE("gru: the recurrent weight may also be used elsewhere") {
   for (const Cell cell : {Cell::gru, Cell::gru_reset_before}) {
     CAPTURE(static_cast<int>(cell));
     const auto with_product = [&](auto recurrent) -> Function {
@@ -68,7 +67,7 @@ TEST_CASE("gru: its recurrent weight may be used elsewhere too") {
   }
 }
 
-TEST_CASE("recurrences: a wrong shape is named with the letter that does not fit") {
+TEST_CASE("recurrences: a shape error names the argument and the letter") {
   const auto of = [](const Shape& shape) { return zeros(shape, DType::f64); };
   const auto error = [&](const Tensor& xw, Index width, const Recurrence& options) {
     return error_of([&] { recurrent(xw, of({2, width}), options); });

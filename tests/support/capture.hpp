@@ -1,4 +1,4 @@
-// CAPTURE of a structured binding, which clang 14 does not let the lambda of CAPTURE see.
+// CAPTURE for structured bindings: clang 14 does not allow them in CAPTURE's lambda.
 #pragma once
 
 #include <doctest/doctest.h>

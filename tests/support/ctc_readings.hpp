@@ -1,4 +1,4 @@
-// What CTC means, path by path.
+// Definition of CTC by enumeration of all paths.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace attune::test {
 
 using Labels = std::vector<std::int32_t>;
 
-/// What a path reads as: repeated symbols once, without blanks (0).
+/// The labels of a path: repeated symbols are merged, then blanks (0) removed.
 inline Labels read(const Labels& path) {
   Labels labels;
   for (std::size_t t = 0; t < path.size(); ++t) {
@@ -21,7 +21,7 @@ inline Labels read(const Labels& path) {
   return labels;
 }
 
-/// The probabilities of all that logits (T, 1, V) can be read as, by going through all paths.
+/// The probability of each label sequence of logits (T, 1, V), summed over all of its paths.
 inline std::map<Labels, double> readings(const Tensor& logits) {
   const Index frames = logits.dim(0), v = logits.dim(2);
   const std::vector<double> p = softmax(logits, -1).to_vector<double>();

@@ -1,11 +1,11 @@
-// A disk that is full or breaks: preloaded, this makes calls fail on files below a directory.
+// Simulates a full or failing disk: when preloaded, lets calls on files below a directory fail.
 //
-//   ATTUNE_FAULT_BELOW  the directory, in full
-//   ATTUNE_FAULT_KIND   EIO: one call fails. ENOSPC: a call that needs space fails, and all such
-//                       calls after it. SHORT: one write writes half of what it was given
-//   ATTUNE_FAULT_AT     which of the calls that this can happen to, from 1; 0: none
-//   ATTUNE_FAULT_CALLS  a file that gets a line "CALL PATH" for each of them
-#undef _FILE_OFFSET_BITS  // open must not be another name for open64 here
+//   ATTUNE_FAULT_BELOW  the absolute path of the directory
+//   ATTUNE_FAULT_KIND   EIO: one call fails. ENOSPC: a call that needs space fails, and later
+//                       ones. SHORT: one write writes only half of its bytes
+//   ATTUNE_FAULT_AT     number of the call that fails, from 1; 0: none
+//   ATTUNE_FAULT_CALLS  a file to which a line "CALL PATH" is appended for each call
+#undef _FILE_OFFSET_BITS  // open must not be an alias of open64 here
 #undef _FORTIFY_SOURCE
 
 #include <atomic>
@@ -28,7 +28,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-/// The function that this library stands before.
+/// The C library's function that this library overrides.
 template <class F>
 F* real(F*, const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
@@ -44,13 +44,13 @@ struct Faults {
 };
 
 Faults& faults() {
-  static Faults& only = *new Faults;  // files are closed after the destructors too
+  static Faults& only = *new Faults;  // never destroyed: files are closed after the destructors
   return only;
 }
 
 enum class Needs { nothing, space };
 
-/// Counts a call; true, with errno, when it is to fail.
+/// Counts a call. True if it must fail; errno is then set.
 bool strikes(const char* call, const std::string& path, Needs needs = Needs::nothing) {
   Faults& f = faults();
   if (f.below.empty() || !path.starts_with(f.below)) return false;
@@ -99,7 +99,7 @@ OPEN(open64)
 FOPEN(fopen)
 FOPEN(fopen64)
 
-// A call that returns -1 when it fails.
+// A call whose result is -1 on failure.
 #define CALL(result, name, parameters, arguments, call, place, needs) \
   result name parameters { return strikes(call, place, Needs::needs) ? -1 : REAL(name) arguments; }
 CALL(ssize_t, read, (int file, void* to, size_t n), (file, to, n), "read", file, nothing)
@@ -119,7 +119,7 @@ ssize_t write(int file, const void* from, size_t n) {
   if (!strikes("write", file, Needs::space)) return REAL(write)(file, from, n);
   return faults().kind == "SHORT" ? REAL(write)(file, from, (n + 1) / 2) : -1;
 }
-/// What the C library could write before it failed stays.
+/// Bytes that the C library wrote before the failure remain in the file.
 size_t fwrite(const void* from, size_t size, size_t n, FILE* file) {
   if (faults().kind == "SHORT" || !strikes("fwrite", fileno(file), Needs::space)) {
     return REAL(fwrite)(from, size, n, file);
@@ -130,7 +130,7 @@ size_t fwrite(const void* from, size_t size, size_t n, FILE* file) {
   return written;
 }
 
-// The descriptor is closed also when this fails.
+// The descriptor is closed even if the call fails.
 #define CLOSE(name, type, number)                              \
   int name(type file) {                                        \
     const bool fails = strikes("close", number, Needs::space); \

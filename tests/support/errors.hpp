@@ -1,4 +1,4 @@
-// What calls throw.
+// Checks of exceptions.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace attune {
 
-/// What a call throws: the message of its Error, or "no error".
+/// The message of the Error that a call throws, or "no error".
 template <class F>
 std::string error_of(F f) {
   try {
@@ -18,7 +18,7 @@ std::string error_of(F f) {
   return "no error";
 }
 
-/// A statement that throws an Error of this message.
+/// Checks that a statement throws an Error with this message.
 #define CHECK_ERROR(message, ...) CHECK(::attune::error_of([&] { __VA_ARGS__; }) == message)
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-// A program linked with failing_allocations.cpp can make its own allocations fail.
+// Fault injection for allocations, in programs linked with failing_allocations.cpp.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace attune::test {
 
-/// Whether an allocation may succeed: so many do, then so many do not.
+/// How many allocations succeed, and how many fail after them.
 struct Budget {
   static constexpr long unlimited = LONG_MAX;
   std::atomic<long> granted{unlimited}, refused{0};
@@ -14,10 +14,10 @@ struct Budget {
   bool take() { return granted == unlimited || --granted >= 0 || --refused < 0; }
 };
 
-extern Budget blocks;   // of tensors and graphs, which the cache gets from the system
-extern Budget objects;  // all others
+extern Budget blocks;   // tensors and graph nodes, allocated by the cache from the system
+extern Budget objects;  // all other allocations
 
-/// While one lives, so many allocations succeed, and the next ones fail.
+/// Sets the budget until the end of the scope.
 class Limit {
  public:
   Limit(Budget& budget, long granted, long refused = Budget::unlimited) : budget_(budget) {

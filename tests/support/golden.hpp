@@ -1,4 +1,4 @@
-// Numbers computed by PyTorch: tests/golden/README.md says what each file holds.
+// Expected numbers, computed by PyTorch. tests/golden/README.md describes the files.
 #pragma once
 
 #include <fstream>
@@ -11,7 +11,7 @@
 
 namespace attune {
 
-/// One file of tests/golden. A prefix such as "mean/" may be set for all further names.
+/// One file of tests/golden. `prefix`, such as "mean/", is added to all later names.
 class Golden {
  public:
   explicit Golden(const std::string& name) : name_(name) {
@@ -30,7 +30,7 @@ class Golden {
     return json_.at("tensors").contains(prefix_ + name);
   }
 
-  /// f64, or i32 where the file says so.
+  /// The tensor of that name: f64, or i32 if the file declares it so.
   Tensor operator[](const std::string& name) const {
     if (!contains(name)) throw std::runtime_error(name_ + " has no tensor " + prefix_ + name);
     const auto& entry = json_["tensors"][prefix_ + name];

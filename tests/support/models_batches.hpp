@@ -1,4 +1,4 @@
-// Small batches of made-up sentences.
+// Small batches of random sentences.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace attune::test {
 
-/// Sentences of these lengths, of words in [lowest, vocabulary), as drawn from a seed.
+/// Sentences of these lengths, with tokens drawn from [lowest, vocabulary).
 inline std::vector<text::Sentence> random_sentences(const std::vector<Index>& lengths,
                                                     Index vocabulary, std::uint64_t seed,
                                                     Index lowest = 3) {
@@ -23,7 +23,7 @@ inline std::vector<text::Sentence> random_sentences(const std::vector<Index>& le
   return sentences;
 }
 
-/// Pairs with ragged sources and targets: the longest source is not that of the longest target.
+/// Pairs of different lengths: the longest source does not belong to the longest target.
 inline std::vector<text::Pair> ragged_pairs(Index source_vocabulary, Index target_vocabulary,
                                             std::uint64_t seed) {
   const auto sources = random_sentences({2, 4, 1}, source_vocabulary, seed);

@@ -1,4 +1,4 @@
-// The plainest second implementation of what tensors do: doubles, and loops over index tuples.
+// A second, naive implementation of tensor operations: doubles, and loops over index tuples.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void for_each_index(const Shape& shape, F f) {
   }
 }
 
-/// Elements by index tuple.
+/// An array of doubles, accessed by index tuple.
 class Array {
  public:
   explicit Array(const Shape& shape) : shape_(shape), v_(static_cast<std::size_t>(shape.size())) {}
@@ -40,7 +40,7 @@ class Array {
 
   const Shape& shape() const { return shape_; }
 
-  /// `at` may have more axes than there are, and count in axes of extent 1, as in broadcasting.
+  /// `at` may have more leading axes, and any index in axes of extent 1, as in broadcasting.
   double& operator[](const At& at) {
     std::size_t flat = 0;
     const std::size_t rank = static_cast<std::size_t>(shape_.rank());
@@ -68,7 +68,7 @@ inline Tensor map(const Tensor& x, const std::function<double(double)>& f) {
   return y.tensor(x.dtype());
 }
 
-/// Broadcasting, by the rule itself: missing axes and extents of 1 are repeated.
+/// Broadcasting by its definition: missing axes and extents of 1 are repeated.
 inline Tensor zip(const Tensor& a, const Tensor& b,
                   const std::function<double(double, double)>& f) {
   At extents(static_cast<std::size_t>(std::max(a.rank(), b.rank())), 1);
@@ -83,7 +83,7 @@ inline Tensor zip(const Tensor& a, const Tensor& b,
   return y.tensor(a.dtype());
 }
 
-/// Sum over `axes` (not negative), which stay with extent 1 or are dropped.
+/// Sum over `axes` (not negative), which are kept with extent 1 or removed.
 inline Tensor sum(const Tensor& x, const std::vector<int>& axes, bool keep = false) {
   Shape shape = x.shape();
   for (int axis : axes) shape = shape.with(axis, 1);
@@ -126,7 +126,7 @@ inline Tensor permute(const Tensor& x, const std::vector<int>& order) {
   return y.tensor(x.dtype());
 }
 
-/// The last two axes exchanged.
+/// Exchanges the last two axes.
 inline Tensor transpose(const Tensor& x) {
   std::vector<int> order(static_cast<std::size_t>(x.rank()));
   std::iota(order.begin(), order.end(), 0);
@@ -134,7 +134,7 @@ inline Tensor transpose(const Tensor& x) {
   return naive::permute(x, order);
 }
 
-/// (..., M, K) x (..., K, N), or x (K, N), of which (K) x (K, N) is one
+/// (..., M, K) x (..., K, N), or x (K, N); (K) x (K, N) is also allowed.
 inline Tensor matmul(const Tensor& a, const Tensor& b) {
   Array y(a.shape().with(-1, b.dim(-1))), from_a(a), from_b(b);
   for_each_index(y.shape(), [&](const At& at) {
@@ -148,7 +148,7 @@ inline Tensor matmul(const Tensor& a, const Tensor& b) {
   return y.tensor(a.dtype());
 }
 
-/// After the transposes asked for.
+/// The product after the requested transposes.
 inline Tensor batched_matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   return naive::matmul(transpose_a ? naive::transpose(a) : a,
                        transpose_b ? naive::transpose(b) : b);
@@ -156,7 +156,7 @@ inline Tensor batched_matmul(const Tensor& a, const Tensor& b, bool transpose_a,
 
 using Line = std::vector<long double>;
 
-/// f of the elements along the axis, but of those with mask 0, which get 0.
+/// f of the unmasked elements along the axis; masked ones give 0.
 template <class F>
 Tensor map_lines(const Tensor& x, int axis, const Tensor& mask, F f) {
   Array y(x.shape()), from(x);
@@ -206,7 +206,7 @@ inline Tensor sparsemax(const Tensor& x, int axis, const Mask& mask = {}) {
   });
 }
 
-/// Softmax, without any trick.
+/// Softmax by its definition.
 inline Tensor softmax(const Tensor& x, int axis, const Mask& mask = {}) {
   return map_lines(x, axis, mask, [](const Line& e) {
     Line y;
@@ -219,7 +219,7 @@ inline Tensor softmax(const Tensor& x, int axis, const Mask& mask = {}) {
   });
 }
 
-/// Elements x[at + offset]: a slice, by index.
+/// The slice that begins at `offset`: x[at + offset].
 inline Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
   Array y(x.shape().with(axis, end - begin)), from(x);
   for_each_index(y.shape(), [&](const At& at) {
@@ -244,22 +244,21 @@ namespace attune {
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// max |a - b| / max(1, |b|) over all elements; infinite where shapes or dtypes differ or one of
-/// the two is NaN.
+/// max |a - b| / max(1, |b|) over all elements; infinite if shapes, dtypes or NaNs differ.
 inline double difference(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined() || a.shape() != b.shape() || a.dtype() != b.dtype())
     return infinity;
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   double largest = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    if (x[i] == y[i]) continue;  // infinities too
+    if (x[i] == y[i]) continue;  // also infinities
     const double error = std::abs(x[i] - y[i]) / std::max(1.0, std::abs(y[i]));
     largest = std::isnan(error) ? infinity : std::max(largest, error);
   }
   return largest;
 }
 
-/// The same bits, NaN included.
+/// True if all bits are the same, also of NaN.
 inline bool identical(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
   const auto same = [](const auto& x, const auto& y) {
@@ -272,15 +271,15 @@ inline bool identical(const Tensor& a, const Tensor& b) {
   return same(a.to_vector<double>(), b.to_vector<double>());
 }
 
-/// i32 numbers.
+/// A tensor of i32.
 inline Tensor ints(const Shape& shape, std::initializer_list<std::int32_t> values) {
   return Tensor::of<std::int32_t>(shape, values);
 }
-/// f64 numbers.
+/// A tensor of f64.
 inline Tensor reals(const Shape& shape, std::initializer_list<double> values) {
   return Tensor::of<double>(shape, values);
 }
-/// Standard normal numbers pushed away from 0, for denominators.
+/// Standard normal numbers, shifted away from 0, for use as denominators.
 inline Tensor away_from_zero(const Shape& shape, std::uint64_t seed) {
   return naive::map(randn(shape, DType::f64, seed),
                     [](double v) { return v < 0 ? v - 0.5 : v + 0.5; });
@@ -288,7 +287,7 @@ inline Tensor away_from_zero(const Shape& shape, std::uint64_t seed) {
 inline Tensor positive(const Shape& shape, std::uint64_t seed) {
   return naive::map(randn(shape, DType::f64, seed), [](double v) { return std::abs(v) + 0.25; });
 }
-/// A (T, B) mask with `lengths` ones in the columns, then zeros.
+/// A (T, B) mask: column b is 1 for its first lengths[b] steps, then 0.
 inline Tensor mask_of(Index steps, const std::vector<Index>& lengths, DType dtype = DType::f64) {
   naive::Array mask(Shape{steps, static_cast<Index>(lengths.size())});
   naive::for_each_index(mask.shape(), [&](const naive::At& at) {

@@ -1,6 +1,6 @@
-// Every differentiable operation once: what to call it with, and what it should give. The value
-// tests, the gradient tests, the op benchmark, the tests of failing allocations and the fuzz target
-// of random graphs run this one list, so an operation added here is checked and timed.
+// Every differentiable operation with example inputs and a reference. The value tests, gradient
+// tests, op benchmark, tests of failing allocations and the fuzz target of random graphs run this
+// list, so an operation added here is covered by all of them.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace attune {
 /// One input of an operation: "KIND EXTENTS". An extent is a number, a letter or a multiple of a
 /// letter, as in "T B 4H". The kind is one of
 ///     none         normal numbers
-///     ~ or +       the same away from 0, or positive
+///     ~ or +       normal numbers away from 0, or positive
 ///     mask         ones and zeros, not differentiated
 ///     ids<V        i32 numbers below the extent V
-/// or a tensor that stays as it is.
+/// or a fixed tensor.
 struct OpInput {
   enum class Kind { normal, away_from_zero, positive, mask, ids, fixed };
 
@@ -52,7 +52,7 @@ struct OpInput {
 
   bool differentiable() const { return kind <= Kind::positive; }
 
-  /// The number that a word means, where letter('T') is the extent T.
+  /// The value of an extent such as "4H", where letter('T') is the extent T.
   template <class Letter>
   static Index extent(const std::string& word, Letter letter) {
     if (!std::isalpha(word.back())) return std::stoll(word);
@@ -65,10 +65,10 @@ struct OpInput {
     return Shape(all);
   }
 
-  /// As the tests have it.
+  /// With the extents of the tests.
   Tensor draw(std::uint64_t seed) const {
     const auto letter = [](char c) {
-      constexpr std::string_view letters = "ABCDHKMNSTUVW";  // those of one operation differ
+      constexpr std::string_view letters = "ABCDHKMNSTUVW";  // distinct within an operation
       constexpr Index of[] = {3, 2, 5, 4, 3, 4, 3, 5, 5, 4, 2, 6, 3};
       return of[letters.find(c)];
     };
@@ -77,7 +77,7 @@ struct OpInput {
     if (kind == Kind::away_from_zero) return away_from_zero(size, seed);
     if (kind == Kind::positive) return positive(size, seed);
     const Tensor x = randn(size, DType::f64, seed);
-    if (kind == Kind::mask) {  // with a 1, and a 0 where it has a second element
+    if (kind == Kind::mask) {  // at least one 1, and a 0 if it has a second element
       Tensor mask = naive::map(x, [](double v) { return v > -0.5; });
       for (Index i = 0; i < std::min<Index>(2, x.size()); ++i)
         mask.mutable_data<double>()[i] = i == 0 ? 1 : 0;
@@ -97,13 +97,13 @@ struct OpInput {
 
 struct OpCase {
   std::string group, name;
-  std::vector<OpInput> all;  // those that are not differentiated stand last
+  std::vector<OpInput> all;  // inputs that are not differentiated come last
   Function f;                // of all inputs
-  Function reference;        // loops over elements; or what f means, with the same gradients
-  double largest = 10;       // factor that f is tried with too
+  Function reference;        // loops over elements; or the definition of f, with the same gradients
+  double largest = 10;       // factor of the larger inputs that f is also tested with
   std::vector<Tensor> inputs = {}, constants = {};
 
-  /// f of the differentiable inputs; masks get their dtype.
+  /// f as a function of the differentiable inputs; masks get their dtype.
   Var operator()(const std::vector<Var>& x) const {
     return constants.empty() ? f(x) : with_constants(f, x);
   }
@@ -134,7 +134,7 @@ struct List {
   void add(const std::string& name, const std::vector<OpInput>& inputs, const Function& f,
            const Function& reference, double largest = 10) {
     OpCase& op = cases.emplace_back(OpCase{group, name, inputs, f, reference, largest});
-    std::uint64_t seed = Random(3, name).bits();  // the other cases do not matter
+    std::uint64_t seed = Random(3, name).bits();  // independent of the other cases
     for (const OpInput& input : inputs)
       (input.differentiable() ? op.inputs : op.constants).push_back(input.draw(++seed));
   }
@@ -179,7 +179,7 @@ inline void add_arithmetic(List& list) {
   }
 }
 
-/// Of one input, element by element.
+/// Elementwise functions of one input.
 inline void add_functions(List& list) {
   list.group = "functions";
   const struct {
@@ -298,7 +298,7 @@ inline void add_products(List& list) {
 
 inline void add_reductions(List& list) {
   list.group = "reductions";
-  /// Over axes, which `positive` counts from the front.
+  /// Reductions over axes; `positive` has the same axes, counted from the front.
   const auto over = [&](const char* x, const std::vector<int>& axes,
                         const std::vector<int>& positive) {
     for (const KeepAxes keep : {KeepAxes::no, KeepAxes::yes}) {
@@ -411,12 +411,12 @@ inline void add_normalisations(List& list) {
            OF(v[0] / norm(v[0], -1, KeepAxes::yes)));
 }
 
-/// (ids, n): 1 at each id of the n rows of x; zeros where the id is -1.
+/// (ids, n): one-hot rows for the n rows of x; zeros if the id is -1.
 inline Tensor one_hot(const Tensor& ids, V x) {
   return equal(ids.reshape(ids.shape().inserted(-1, 1)), arange(x.dim(0))).to(x.dtype());
 }
 
-/// Values of the tensor operations are tested in tests/tensor; each reference is made of others.
+/// Each reference is composed of other operations; tests/tensor checks the values of the kernels.
 inline void add_arrangements(List& list) {
   list.group = "arrangements";
   const auto order = [&](const char* name, const char* x, const std::vector<int>& axes,
@@ -488,7 +488,7 @@ inline void add_arrangements(List& list) {
            OF(matmul(one_hot(t(1), v[0]), v[0])));
   list.add("gather of matrices by one id", {"D B A", ints({}, {3})}, OF(gather(v[0], t(1))),
            OF(v[0][3]));
-  // Windows that overlap, that leave steps out, and that reach beyond both ends.
+  // Windows that overlap, that skip steps, and that extend beyond both ends.
   const auto windows = [&](const char* x, const UnfoldOptions& o) {
     list.add(fmt::format("unfold ({}) {} {} {} {}", x, o.width, o.stride, o.before, o.after), {x},
              OF(unfold(v[0], o)), [o](const Vars& v) {
@@ -510,7 +510,7 @@ inline void add_arrangements(List& list) {
   windows("S A 1", {.width = 2, .stride = 2, .after = 1});
 }
 
-/// Each reference is a loop over elements, or other operations.
+/// Each reference is a loop over elements, or composed of other operations.
 inline void add_indexing(List& list) {
   using naive::At;
   list.group = "indexing";
@@ -630,13 +630,13 @@ inline void add_attention(List& list) {
            OF(reference::dot_scores(v[0], v[1])));
   list.add("dot_scores of two heads", {"B 2A", "S B 2A"}, OF(dot_scores(v[0], v[1], 2)),
            OF(reference::dot_scores(v[0], v[1], 2)));
-  // The gradient of a weight of exactly 0 is 0 by definition: softmax gives none.
+  // The gradient of a weight of exactly 0 is defined as 0: it is a masked weight of softmax.
   list.add("weighted_sum", {"S B", "S B A"}, OF(weighted_sum(softmax(v[0], 0), v[1])),
            OF(reference::weighted_sum(softmax(v[0], 0), v[1])));
   list.add("weighted_sum of two heads", {"2 S B", "S B 2A"},
            OF(weighted_sum(softmax(v[0], 1), v[1])),
            OF(reference::weighted_sum(softmax(v[0], 1), v[1])));
-  // By products of each sentence: (B, W, S) x (B, S, A) -> (B, W, A).
+  // One product per sentence: (B, W, S) x (B, S, A) -> (B, W, A).
   const auto sentences_first = [](V x) { return permute(x, {1, 0, 2}); };
   const auto windowed = [=](V x, const Tensor& at) {
     return sentences_first(batched_matmul(sentences_first(one_hot(at, x)), sentences_first(x)));
@@ -653,7 +653,7 @@ inline void add_attention(List& list) {
                                         sentences_first(v[0]), {.a = true}))));
 }
 
-/// Of q, kv and perhaps a mask.
+/// Functions of q, kv and possibly a mask.
 inline void add_attention_case(List& list, const std::vector<OpInput>& inputs,
                                const FusedAttentionOptions& given) {
   const bool masked = inputs.size() > 2;
@@ -671,7 +671,7 @@ inline void add_attention_case(List& list, const std::vector<OpInput>& inputs,
            OF(reference::attention(v[0], v[1], options(v)).y), 5);
 }
 
-/// Masks have holes, and in one case a sentence without a key.
+/// Masks have gaps, and in one case a sentence has no key.
 inline void add_fused_attention(List& list) {
   list.group = "fused attention";
   const Random random = Random(7).ahead(3);
@@ -680,7 +680,7 @@ inline void add_fused_attention(List& list) {
   add_attention_case(list, {"S B 6", "S B 12"}, {.heads = 2, .causal = true});
   add_attention_case(list, {"A B 6", "S B 12"}, {.heads = 2, .causal = true});
   add_attention_case(list, {"S B 6", "2 B 12"},
-                     {.heads = 2, .causal = true});  // the first queries see no key
+                     {.heads = 2, .causal = true});  // the first queries have no keys
   add_attention_case(list, {"T B 6", "S B 12", "mask S B"}, {.heads = 2});
   add_attention_case(list, {"5 3 6", "5 3 12", mask_of(5, {5, 0, 3})},
                      {.heads = 2, .causal = true});
@@ -689,7 +689,7 @@ inline void add_fused_attention(List& list) {
                      {.heads = 3, .causal = true, .dropout = 0.4, .random = random});
 }
 
-/// Every form of a cell, of `steps` steps and a batch of `batch`.
+/// All variants of a cell, with `steps` steps and a batch of `batch`.
 inline void add_recurrences(List& list, const std::string& steps, const std::string& batch) {
   const auto add = [&](Cell cell, Direction direction, bool states, bool masked, bool b_hn) {
     const auto run = [=](RecurrentResult (*f)(V, V, const Recurrence&), const Vars& v) {
@@ -726,7 +726,7 @@ inline void add_recurrences(List& list, const std::string& steps, const std::str
   }
 }
 
-/// The loss itself, and affine_cross_entropy of every form of the map.
+/// The loss itself, and affine_cross_entropy with all variants of the map.
 inline void add_losses(List& list, bool masked, const CrossEntropyOptions& o) {
   const std::string name =
       fmt::format("{}{}, smoothing {}", o.reduction == Reduction::sum ? "sum" : "mean",
@@ -814,7 +814,7 @@ inline std::vector<OpCase> op_cases() {
   return list.cases;
 }
 
-/// Operations of more than one block or tile: too large for central differences.
+/// Operations of more than one block or tile, too large for central differences.
 inline std::vector<OpCase> large_op_cases() {
   using namespace attune::op_cases_detail;
   List list{.group = "large"};

@@ -1,5 +1,4 @@
-// Runs a program as a user would: arguments, standard input, environment; what it printed and how
-// it ended.
+// Runs a program with arguments, input and environment; returns its output and exit status.
 #pragma once
 
 #include <cerrno>
@@ -25,24 +24,24 @@
 namespace attune::test {
 
 struct ProcessOptions {
-  std::string input = {};                               // all of standard input
+  std::string input = {};                               // standard input
   std::map<std::string, std::string> environment = {};  // added to the test's own
-  std::function<bool()> signal_when = {};               // asked every millisecond until it is true
-  int signal = SIGKILL;                                 // sent once, when it is
-  std::chrono::seconds limit{300};                      // killed after this time
+  std::function<bool()> signal_when = {};               // polled every millisecond until true
+  int signal = SIGKILL;                                 // sent once signal_when is true
+  std::chrono::seconds limit{300};                      // the program is killed after this time
 };
 
 struct ProcessResult {
-  int status = -1;  // of exit, or -1 when a signal ended it
-  int signal = 0;   // that ended it, or 0
+  int status = -1;  // exit status, or -1 if a signal ended the program
+  int signal = 0;   // the signal that ended it, or 0
   bool timed_out = false;
   std::string out, err;
 };
 
 namespace detail {
 
-/// A file in memory. Standard input and output are such files and no pipes, so that nothing has to
-/// be read while the program runs.
+/// A file in memory, for standard input and output: unlike a pipe it need not be read while the
+/// program runs.
 class MemoryFile {
  public:
   MemoryFile() : fd_(memfd_create("standard stream", MFD_CLOEXEC)) {
@@ -77,7 +76,7 @@ class MemoryFile {
   int fd_;
 };
 
-/// Pointers to the texts and a null at the end, as exec wants them.
+/// Pointers to the texts with a null at the end, as exec requires.
 inline std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
   for (std::string& text : texts) result.push_back(text.data());
@@ -101,7 +100,7 @@ inline std::vector<std::string> environment_with(
 
 }  // namespace detail
 
-/// Runs a program, found in PATH unless its name has a slash, to its end.
+/// Runs a program until it ends. Searches PATH unless its name contains a slash.
 inline ProcessResult run_process(std::vector<std::string> arguments,
                                  const ProcessOptions& options = {}) {
   using Clock = std::chrono::steady_clock;
@@ -114,7 +113,7 @@ inline ProcessResult run_process(std::vector<std::string> arguments,
   posix_spawn_file_actions_adddup2(&actions, in.fd(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.fd(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.fd(), STDERR_FILENO);
-  // What the tests were told to ignore, by nohup for one, is not ignored here.
+  // Restores signals that the test process ignores, for example under nohup.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t all;
@@ -154,7 +153,7 @@ inline ProcessResult run_process(std::vector<std::string> arguments,
 inline ProcessResult run_test_case(const std::string& name, const ProcessOptions& options = {}) {
   std::vector<std::string> arguments = {std::filesystem::read_symlink("/proc/self/exe"),
                                         "--no-skip", "--test-case=" + name};
-  // Of a program for another processor meson names the emulator.
+  // For programs of another architecture, meson provides the name of the emulator.
   if (const char* emulator = std::getenv("MESON_EXE_WRAPPER"))
     arguments.insert(arguments.begin(), emulator);
   const ProcessResult result = run_process(std::move(arguments), options);

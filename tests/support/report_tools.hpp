@@ -1,4 +1,4 @@
-// What the tests of reports have in common, independent of the code under test.
+// Common helpers for tests of reports, independent of the code under test.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline const std::string kNasty = "<a href=\"x\">&amp; 'b' ]]> \x01\x7F \xFF\xC3 </svg>";
 
-/// Every row reads column i * columns / rows.
+/// An alignment in which row i attends to column i * columns / rows.
 inline Heatmap diagonal(Strings rows, Strings columns) {
   Heatmap map{std::move(rows), std::move(columns), {}, {}};
   map.weights.resize(map.rows.size() * map.columns.size());
@@ -48,8 +48,8 @@ inline bool contains(const std::string& text, const std::string& part) {
   return count(text, part) > 0;
 }
 
-/// What is wrong with `xml`, or nothing: tags that do not match, attributes without quotes or given
-/// twice, a bare & or <, characters that XML does not have.
+/// The first error in `xml`, or empty: tags that do not match, attributes without quotes or
+/// duplicated, a bare & or <, invalid characters.
 inline std::string xml_error(const std::string& xml) {
   static const std::regex tag(R"re(^<(/?)([a-zA-Z][\w-]*)((?:\s+[\w:-]+="[^"<]*")*)\s*(/?)>)re");
   static const std::regex name(R"re(([\w:-]+)="[^"]*")re");

@@ -1,4 +1,4 @@
-// Comparing two functions of variables: values and gradients.
+// Compares two functions of variables: values and gradients.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@ namespace attune {
 
 using Function = std::function<Var(const std::vector<Var>&)>;
 
-/// Flattens several results into one vector, so that one cotangent serves all of them.
+/// Concatenates several results into one vector, so that a single cotangent covers them all.
 inline Var joined(const std::vector<Var>& results) {
   std::vector<Var> flat;
   for (const Var& result : results) flat.push_back(reshape(result, {-1}));
   return concat(flat, 0);
 }
 
-/// The value of f, and its gradients with respect to each input under one random cotangent;
-/// undefined where there is none.
+/// The value of f, and its gradient with respect to each input for one random cotangent; undefined
+/// if f does not depend on the input.
 inline std::vector<Tensor> value_and_gradients(const Function& f,
                                                const std::vector<Tensor>& inputs) {
   std::vector<Var> vars;
@@ -36,8 +36,8 @@ inline std::vector<Tensor> value_and_gradients(const Function& f,
   return results;
 }
 
-/// Largest difference between the values of f and g, and between their gradients; infinite where
-/// only one has a gradient.
+/// The largest difference between the values of f and g and between their gradients; infinite if
+/// only one of them has a gradient.
 inline double function_difference(const Function& f, const Function& g,
                                   const std::vector<Tensor>& inputs) {
   const std::vector<Tensor> of_f = value_and_gradients(f, inputs),

@@ -1,4 +1,4 @@
-// A directory for a test's files.
+// A temporary directory for a test.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace attune {
 
-/// Empty at first, and removed with all that is in it.
+/// Created empty, and removed with its contents on scope exit.
 class ScratchDirectory {
  public:
   ScratchDirectory() {
@@ -25,7 +25,7 @@ class ScratchDirectory {
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   const std::filesystem::path& path() const { return path_; }
 
-  /// How many files and directories are in it.
+  /// Number of files and directories in it.
   std::size_t count() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_),
                                                   std::filesystem::directory_iterator{}));

@@ -1,4 +1,4 @@
-// Every instruction set in turn.
+// Loops over instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,13 @@
 
 namespace attune::test {
 
-/// Calls f once for each instruction set compiled in that this CPU has and ATTUNE_TARGET allows,
-/// with that one in use.
+/// Calls f with each instruction set of the build and this CPU that ATTUNE_TARGET allows.
 template <typename F>
 void for_each_target(F f) {
   struct Restore {
     ~Restore() { use(0); }
     static void use([[maybe_unused]] std::int64_t targets) {
-#if !defined(__EMSCRIPTEN__)  // where there is one
+#if !defined(__EMSCRIPTEN__)  // WebAssembly has only one
       hwy::SetSupportedTargetsForTest(targets);
       hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 #endif

@@ -1,11 +1,11 @@
-// How many threads a part of a test has.
+// Sets the number of threads for a part of a test.
 #pragma once
 
 #include <attune/tensor/threads.hpp>
 
 namespace attune::test {
 
-/// While it lives, operations have this many threads.
+/// Sets the number of threads, and restores the old one on scope exit.
 class ThreadsScope {
  public:
   explicit ThreadsScope(int n) : before_(threads()) { set_threads(n); }

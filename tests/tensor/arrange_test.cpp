@@ -20,7 +20,7 @@ TEST_CASE("mask_of: 1 on the steps of each sequence, 0 after them") {
                        "mask_of: the length of sequence 1 is 0, but must be at least 1", Error);
 }
 
-TEST_CASE("lengths_of: the opposite of mask_of, in any dtype; padding must stand at the end") {
+TEST_CASE("lengths_of: inverts mask_of, in any dtype; padding must be at the end") {
   const std::vector<Index> lengths{2, 4, 1};
   for (const DType dtype : {DType::f32, DType::f64, DType::i32})
     CHECK(lengths_of(mask_of(lengths).to(dtype)) == lengths);
@@ -36,7 +36,7 @@ TEST_CASE("pad: i32 too, with any value") {
   CHECK_ERROR("pad: before = -1 and after = 0 must not be negative", pad(zeros({2}), 0, -1, 0));
 }
 
-TEST_CASE("cumsum: small terms are not lost beside a large one") {
+TEST_CASE("cumsum: small terms are not lost next to a large one") {
   Tensor x = full({1 << 16}, 1e-4);
   x.mutable_at<float>({0}) = 1e4;
   const double expected = 1e4 + 65535 * static_cast<double>(1e-4f);
@@ -45,7 +45,7 @@ TEST_CASE("cumsum: small terms are not lost beside a large one") {
   CHECK(identical(cumsum(ints({3}, {1, 2, -4}), 0), ints({3}, {1, 3, -1})));
 }
 
-TEST_CASE("slice: elements of any axis, as a copy; what is not there is an error") {
+TEST_CASE("slice: copies a range of any axis; a range outside of the axis is an error") {
   const Tensor x = randn({3, 4, 5}, DType::f64);
   for (int axis : {0, 1, 2}) {
     CHECK(identical(slice(x, axis, 1, 3), naive::slice(x, axis, 1, 3)));
@@ -63,7 +63,7 @@ TEST_CASE("slice: elements of any axis, as a copy; what is not there is an error
   CHECK_THROWS_AS(slice(zeros({3, 4}), 2, 0, 1), Error);
 }
 
-TEST_CASE("add_to_slice: it adds in its place and nowhere else, where that exists") {
+TEST_CASE("add_to_slice: adds to the slice only; a slice outside of the tensor is an error") {
   for (int axis : {0, 1, 2, -1}) {
     Tensor to = randn({3, 4, 5}, DType::f64);
     const naive::Array before(to);
@@ -87,7 +87,7 @@ TEST_CASE("add_to_slice: it adds in its place and nowhere else, where that exist
   CHECK_THROWS_AS(add_to_slice(to, zeros({2, 4}, DType::f64), 0, 0), Error);
 }
 
-TEST_CASE("concat: parts stand one after another along any axis, and must fit") {
+TEST_CASE("concat: joins parts along any axis; other extents must agree") {
   const Tensor a = reals({2, 1, 2}, {1, 2, 3, 4}),
                b = reals({2, 2, 2}, {5, 6, 7, 8, 9, 10, 11, 12});
   CHECK(identical(concat({a, b}, 1), reals({2, 3, 2}, {1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12})));
@@ -106,7 +106,7 @@ TEST_CASE("concat: parts stand one after another along any axis, and must fit") 
   CHECK_THROWS_AS(concat({scalar(1)}, 0), Error);
 }
 
-TEST_CASE("stack: tensors become rows of a new first axis") {
+TEST_CASE("stack: tensors become indices of a new axis") {
   const Tensor a = reals({2}, {1, 2}), b = reals({2}, {3, 4});
   CHECK(identical(stack({a, b, a}), reals({3, 2}, {1, 2, 3, 4, 1, 2})));
   CHECK(identical(stack({scalar(5), scalar(6)}), Tensor::of<float>({2}, {5, 6})));
@@ -114,7 +114,8 @@ TEST_CASE("stack: tensors become rows of a new first axis") {
   CHECK_ERROR("stack: there are no parts", stack({}));
 }
 
-TEST_CASE("gather: rows by number, ids of any shape, tables of any type; no id is out of range") {
+TEST_CASE(
+    "gather: selects rows by id, for ids of any shape and tables of any dtype; checks the range") {
   const Tensor table = reals({3, 2}, {1, 2, 3, 4, 5, 6});
   CHECK(identical(gather(table, ints({2, 2}, {2, 0, 2, 1})),
                   reals({2, 2, 2}, {5, 6, 1, 2, 5, 6, 3, 4})));
@@ -127,7 +128,7 @@ TEST_CASE("gather: rows by number, ids of any shape, tables of any type; no id i
   CHECK_THROWS_AS(gather(scalar(1), ints({1}, {0})), Error);
 }
 
-TEST_CASE("scatter_add: repeated ids add up; what does not fit is an error and adds nothing") {
+TEST_CASE("scatter_add: repeated ids accumulate; mismatched shapes are an error and add nothing") {
   Tensor to = ones({3, 2}, DType::f64);
   scatter_add_in_place(to, ints({2, 2}, {2, 0, 2, 2}),
                        reals({2, 2, 2}, {1, 2, 3, 4, 10, 20, 100, 200}));
@@ -142,7 +143,7 @@ TEST_CASE("scatter_add: repeated ids add up; what does not fit is an error and a
   CHECK(identical(to, sums));
 }
 
-TEST_CASE("gather: the second axis by number, for every row of the first") {
+TEST_CASE("gather: selects along the second axis, for every row of the first") {
   const Tensor x = randn({4, 3, 5}, DType::f64, 3), ids = ints({6}, {2, 0, 0, 1, 2, 2});
   naive::Array expected(Shape{4, 6, 5});
   const naive::Array from(x), id(ids);
@@ -155,7 +156,7 @@ TEST_CASE("gather: the second axis by number, for every row of the first") {
   CHECK_ERROR("gather: there is no axis 1 in (3)", gather(zeros({3}), ids, 1));
 }
 
-TEST_CASE("permute: every order of axes, in every dtype") {
+TEST_CASE("permute: every permutation of the axes, in every dtype") {
   std::vector<int> order{0, 1, 2, 3};
   const Tensor x = randn({2, 3, 4, 5}, DType::f64);
   do {

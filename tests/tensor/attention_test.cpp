@@ -12,7 +12,7 @@
 
 namespace attune {
 
-TEST_CASE("Attention kernels: a wrong shape is named with the letter that does not fit") {
+TEST_CASE("Attention kernels: a shape error names the argument and the letter") {
   CHECK_ERROR("weighted_sum: memory (S, B, D) is (7, 4, 5), but B = 3 in weights",
               weighted_sum_forward(zeros({7, 3}), zeros({7, 4, 5})));
   CHECK_ERROR("weighted_sum: dtypes differ: f32 (7, 3) and f64 (7, 3, 5)",
@@ -20,8 +20,7 @@ TEST_CASE("Attention kernels: a wrong shape is named with the letter that does n
 }
 
 TEST_CASE(
-    "attention_forward: norms are log-sums of scores in two parts, 0 for a query that sees no "
-    "key") {
+    "attention_forward: norms hold the maximum and the inverse sum; 0 for a query without keys") {
   const Tensor q = randn({4, 2, 6}, DType::f64), kv = randn({3, 2, 12}, DType::f64, 2);
   const Tensor mask = mask_of(3, {3, 2});
   const AttentionForward found =
@@ -29,7 +28,7 @@ TEST_CASE(
   const naive::Array queries = q, keys = kv;
   for (Index b = 0; b < 2; ++b) {
     for (Index head = 0; head < 2; ++head) {
-      for (Index t = 0; t < 4; ++t) {  // which sees the keys 0 .. t - 1
+      for (Index t = 0; t < 4; ++t) {  // a query that attends to the keys 0 .. t - 1
         double total = 0;
         for (Index s = 0; s < std::min<Index>(t, b == 0 ? 3 : 2); ++s) {
           double score = 0;
@@ -74,7 +73,7 @@ TEST_CASE("attention: sizes of 0, and as many heads as elements") {
   }
 }
 
-TEST_CASE("attention: not a number in a query or a key reaches those who see it, and no others") {
+TEST_CASE("attention: a NaN in a query or key reaches only the results that depend on it") {
   const Tensor q = randn({3, 2, 4}, DType::f64), kv = randn({3, 2, 8}, DType::f64, 2);
   const FusedAttentionOptions o{.heads = 2, .causal = true};
   const Tensor expected = attention_forward(q, kv, o).y;

@@ -44,7 +44,7 @@ TEST_CASE("Buffer: a view keeps the elements alive") {
   CHECK(identical(row, reals({3}, {4, 5, 6})));
 }
 
-TEST_CASE("Buffer: a freed block is handed out again") {
+TEST_CASE("Buffer: a freed block is reused") {
   const Tensor keep = Tensor::uninitialized({3000});
   std::size_t first;
   {
@@ -52,7 +52,7 @@ TEST_CASE("Buffer: a freed block is handed out again") {
     first = address(x);
   }
   CHECK(address(Tensor::uninitialized({3000})) == first);
-  CHECK(address(Tensor::uninitialized({2990})) == first);  // the same size class
+  CHECK(address(Tensor::uninitialized({2990})) == first);  // same size class
 }
 
 TEST_CASE("Buffer: a freed block serves requests down to half its size") {
@@ -68,7 +68,7 @@ TEST_CASE("Buffer: a freed block serves requests down to half its size") {
     {
       const Tensor smaller = Tensor::uninitialized({size * 5 / 8});
       CHECK(address(smaller) == first);
-      // What lies idle behind it does not count as used.
+      // The idle rest of the block does not count as memory in use.
       CHECK(buffer_statistics().in_use - before.in_use < static_cast<std::size_t>(size) * 4);
     }
     CHECK(buffer_statistics().in_use == before.in_use);
@@ -81,12 +81,12 @@ TEST_CASE("Buffer: a freed block serves requests down to half its size") {
   release_cached_buffers();
 }
 
-TEST_CASE("Buffer: never more is held than twice what was needed at once") {
+TEST_CASE("Buffer: at most twice the peak is allocated from the system") {
   const auto check = [] {
     const BufferStatistics now = buffer_statistics();
     CHECK(now.in_use + now.cached <= 2 * now.peak);
   };
-  // Each of these is too large for the blocks of those before.
+  // Each request is too large for the blocks of the earlier ones.
   const auto start = static_cast<Index>(buffer_statistics().peak / 4);
   for (Index n = start; n < 64 * start; n = n * 9 / 8) {
     { const Tensor x = Tensor::uninitialized({n}); }
@@ -102,7 +102,7 @@ TEST_CASE("Buffer: never more is held than twice what was needed at once") {
   release_cached_buffers();
 }
 
-TEST_CASE("Buffer: in steady state the system is not asked for memory") {
+TEST_CASE("Buffer: in steady state nothing is allocated from the system") {
   const auto step = [] {
     const Tensor a = randn({37, 41}), b = randn({41, 29}, DType::f32, 2);
     return (tanh(matmul(a, b)) + 1.0).size();
@@ -122,7 +122,7 @@ TEST_CASE("Buffer: elements of every size are aligned to 64 bytes") {
   }
 }
 
-TEST_CASE("Buffer: tensors alive at once do not overlap, whatever their sizes") {
+TEST_CASE("Buffer: live tensors of any sizes do not overlap") {
   std::vector<Tensor> all;
   for (Index n = 0; n < 400; ++n) all.push_back(full({n}, static_cast<double>(n)));
   for (Index n = 0; n < 400; ++n) {
@@ -131,7 +131,7 @@ TEST_CASE("Buffer: tensors alive at once do not overlap, whatever their sizes") 
   }
 }
 
-TEST_CASE("Buffer: cached blocks are given back on demand, those in use are not") {
+TEST_CASE("Buffer: release_cached_buffers frees cached blocks, but none in use") {
   release_cached_buffers();
   const Tensor kept = full({500}, 3);
   { const Tensor x = Tensor::uninitialized({50'000}); }
@@ -146,7 +146,7 @@ TEST_CASE("Buffer: cached blocks are given back on demand, those in use are not"
   CHECK(buffer_statistics().allocations == before + 1);
 }
 
-TEST_CASE("Buffer: the peak is the most that was ever in use at once") {
+TEST_CASE("Buffer: the peak is the maximum of the memory in use") {
   const std::size_t peak = buffer_statistics().peak, in_use = buffer_statistics().in_use;
   CHECK(peak >= in_use);
   const Index n = static_cast<Index>(peak / 4 + 1000);
@@ -159,10 +159,9 @@ TEST_CASE("Buffer: the peak is the most that was ever in use at once") {
 }
 
 #ifdef __SANITIZE_ADDRESS__
-TEST_CASE(
-    "Buffer: the address sanitizer sees what is beyond a tensor, and a tensor that was freed") {
+TEST_CASE("Buffer: the address sanitizer detects accesses beyond a tensor and to a freed tensor") {
   const auto hidden = [](const float* x) { return __asan_address_is_poisoned(x) == 1; };
-  for (int i = 0; i < 2; ++i) {  // from the system, and from the cache
+  for (int i = 0; i < 2; ++i) {  // first from the system, then from the cache
     for (Index n : {1, 3, 100, 1001, 5 << 20}) {
       CAPTURE(n);
       const float* data = nullptr;
@@ -180,7 +179,7 @@ TEST_CASE(
 }
 #endif
 
-TEST_CASE("Buffer: an allocation that fails is an error and leaves the statistics as they were") {
+TEST_CASE("Buffer: a failed allocation throws and does not change the statistics") {
   const BufferStatistics before = buffer_statistics();
   CHECK_ERROR("tensor: there is no memory for (2, 18014398509481984) f32, 144 PB",
               Tensor::uninitialized({2, Index{1} << 54}));
@@ -189,7 +188,7 @@ TEST_CASE("Buffer: an allocation that fails is an error and leaves the statistic
   CHECK(after.peak == before.peak);
 }
 
-TEST_CASE("Buffer: threads may allocate and free at the same time, also each other's tensors") {
+TEST_CASE("Buffer: threads may allocate and free concurrently, also each other's tensors") {
   const std::size_t before = buffer_statistics().in_use;
   {
     std::vector<std::vector<Tensor>> made(4);
@@ -213,7 +212,7 @@ TEST_CASE("Buffer: threads may allocate and free at the same time, also each oth
   CHECK(buffer_statistics().in_use == before);
 }
 
-TEST_CASE("Buffer: the modification clock tells a written buffer from one that was only read") {
+TEST_CASE("Buffer: the modification clock detects writes, but not reads") {
   Tensor x = zeros({3});
   const detail::Buffer& buffer = detail::buffer_of(x);
   const std::uint64_t seen = detail::observe();
@@ -226,7 +225,7 @@ TEST_CASE("Buffer: the modification clock tells a written buffer from one that w
   CHECK(detail::buffer_of(zeros({3})).created_at > seen);
 }
 
-TEST_CASE("Buffer: small blocks of a thread that has ended serve the others") {
+TEST_CASE("Buffer: small blocks of a finished thread are reused by other threads") {
   release_cached_buffers();
   std::thread([] { const Tensor x = Tensor::uninitialized({300}); }).join();
   const BufferStatistics before = buffer_statistics();
@@ -235,7 +234,7 @@ TEST_CASE("Buffer: small blocks of a thread that has ended serve the others") {
   CHECK(buffer_statistics().allocations == before.allocations);
 }
 
-TEST_CASE("Buffer: a thread keeps at most 1 MiB for itself") {
+TEST_CASE("Buffer: the cache of a thread holds at most 1 MiB") {
   release_cached_buffers();
   std::atomic<int> stage{0};
   std::thread other([&] {

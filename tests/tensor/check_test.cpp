@@ -6,7 +6,7 @@
 
 namespace attune {
 
-TEST_CASE("ShapeCheck: a letter means one extent, in one shape and in several") {
+TEST_CASE("ShapeCheck: a letter has one extent, within a shape and across shapes") {
   ShapeCheck check("additive_scores");
   check("q", {32, 128}, "B A")("k", {7, 32, 128}, "S B A")("v", {128}, "A");
   CHECK(check['B'] == 32);
@@ -20,7 +20,7 @@ TEST_CASE("ShapeCheck: a letter means one extent, in one shape and in several") 
   CHECK_ERROR("lstm: no shape with the letter Q was checked", ShapeCheck("lstm")['Q']);
 }
 
-TEST_CASE("ShapeCheck: a wrong number of axes is an error, where dots do not stand for some") {
+TEST_CASE("ShapeCheck: a wrong number of axes is an error, unless \"...\" matches them") {
   CHECK_ERROR("lstm: h0 (B, H) is (3, 2, 5), but 2 axes were expected",
               ShapeCheck("lstm")("h0", {3, 2, 5}, "B H"));
   CHECK_ERROR("lstm: h0 (B) is (), but 1 axes were expected", ShapeCheck("lstm")("h0", {}, "B"));
@@ -35,7 +35,7 @@ TEST_CASE("ShapeCheck: a wrong number of axes is an error, where dots do not sta
               check("x", {4}, "... K N"));
 }
 
-TEST_CASE("ShapeCheck: a factor multiplies its letter, a number stands for itself") {
+TEST_CASE("ShapeCheck: a factor multiplies its letter, a number is an extent") {
   ShapeCheck check("lstm");
   check("xw", {5, 3, 8}, "T B 4H");
   CHECK(check['H'] == 2);
@@ -48,18 +48,18 @@ TEST_CASE("ShapeCheck: a factor multiplies its letter, a number stands for itsel
               ShapeCheck("pairs")("x", {3, 5}, "N 2"));
 }
 
-TEST_CASE("Error: it is one line, the operation first") {
+TEST_CASE("Error: the message is one line that begins with the operation") {
   CHECK_ERROR("gather: id 7 at 2 is not in 0 to 5", fail("gather", "id 7 at 2 is not in 0 to 5"));
   CHECK_THROWS_AS(fail("a", "b"), std::runtime_error);
 }
 
-TEST_CASE("printable: letters of any script, signs and backslashes stay as they are") {
+TEST_CASE("printable: letters of any script, symbols and backslashes are unchanged") {
   for (const char* text : {"", "W_h (3, 4) \\n", "Grüße 日付 تاريخ 👍🏽",
                            "\u00a0\u2027\u202f\u2065\u206a"})
     CHECK(printable(text) == text);
 }
 
-TEST_CASE("printable: control characters are escaped, those of Unicode too") {
+TEST_CASE("printable: ASCII and Unicode control characters are escaped") {
   using namespace std::string_literals;
   CHECK(printable("\x1b[2J\x7f") == R"(\x1b[2J\u007f)");
   CHECK(printable("a\0b\x1f"s) == R"(a\x00b\x1f)");
@@ -71,20 +71,20 @@ TEST_CASE("printable: control characters are escaped, those of Unicode too") {
 
 TEST_CASE("printable: bytes that are not UTF-8 are escaped one by one") {
   CHECK(printable("a\x9b\xff") == R"(a\x9b\xff)");
-  CHECK(printable("\xc3\x28 \xe2\x82") == R"(\xc3( \xe2\x82)");             // cut short
-  CHECK(printable("\xc0\x9b \xe0\x82\x9b") == R"(\xc0\x9b \xe0\x82\x9b)");  // too long forms
+  CHECK(printable("\xc3\x28 \xe2\x82") == R"(\xc3( \xe2\x82)");             // truncated
+  CHECK(printable("\xc0\x9b \xe0\x82\x9b") == R"(\xc0\x9b \xe0\x82\x9b)");  // overlong encodings
   CHECK(printable("\xed\xa0\x80") == R"(\xed\xa0\x80)");                    // a surrogate
   CHECK(printable("\xf4\x90\x80\x80 \xf8\x88") == R"(\xf4\x90\x80\x80 \xf8\x88)");  // too large
 }
 
-TEST_CASE("printable: some control characters can be kept, and what was made so stays so") {
+TEST_CASE("printable: chosen control characters are kept, and the function is idempotent") {
   const std::string once = printable("a\tb\n\x1b\u202e\xff", "\n\t");
   CHECK(once == "a\tb\n\\x1b\\u202e\\xff");
   CHECK(printable(once, "\n\t") == once);
   CHECK(printable("\u202d\u202e", "\u202e") == "\\u202d\u202e");
 }
 
-TEST_CASE("in_quotes: no more than 80 bytes of a text, in whole characters") {
+TEST_CASE("in_quotes: cuts a text to 80 bytes, at a character boundary") {
   using namespace std::string_literals;
   const std::string most(80, 'a');
   CHECK(in_quotes("") == "''");
@@ -100,7 +100,7 @@ TEST_CASE("in_quotes: no more than 80 bytes of a text, in whole characters") {
   CHECK(in_quotes(std::string(5000, '\x1b')).size() < 90);
 }
 
-TEST_CASE("Error: a message is one line that does nothing to a terminal, whatever it quotes") {
+TEST_CASE("Error: control characters in quoted text are escaped, so that a message is one line") {
   CHECK(error_of([] { fail("load", "'\x1b]0;title\a\n' is no name"); }) ==
         R"(load: '\x1b]0;title\x07\n' is no name)");
   CHECK(std::string(Error("\xff").what()) == R"(\xff)");

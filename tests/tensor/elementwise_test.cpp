@@ -9,12 +9,12 @@
 namespace attune {
 namespace {
 
-/// Not commutative, and different for each pair.
+/// A non-commutative function with a different value for each pair.
 double mixed(double a, double b) { return a + 1000 * b; }
 
 }  // namespace
 
-TEST_CASE("Elementwise: every kind of broadcasting is what index arithmetic gives") {
+TEST_CASE("Elementwise: every kind of broadcasting agrees with index arithmetic") {
   const std::pair<Shape, Shape> pairs[] = {{{3, 2, 5}, {3, 2, 5}},
                                            {{3, 2, 5}, {5}},
                                            {{3, 2, 5}, {2, 1}},
@@ -48,7 +48,7 @@ TEST_CASE("Elementwise: every kind of broadcasting is what index arithmetic give
   }
 }
 
-TEST_CASE("Elementwise: sizes beyond one tile of work, broadcast or not") {
+TEST_CASE("Elementwise: more elements than one tile, with and without broadcasting") {
   const std::pair<Shape, Shape> pairs[] = {{{3, 16400}, {3, 16400}}, {{5, 10001}, {10001}},
                                            {{20000, 3}, {20000, 1}}, {{40000}, {1}},
                                            {{170, 1, 11}, {13, 1}},  {{16384}, {16384}}};
@@ -60,7 +60,7 @@ TEST_CASE("Elementwise: sizes beyond one tile of work, broadcast or not") {
   }
 }
 
-TEST_CASE("Elementwise: infinities and not-a-numbers follow IEEE arithmetic") {
+TEST_CASE("Elementwise: infinities and NaN follow IEEE arithmetic") {
   const Tensor x = reals({5}, {infinity, -infinity, nan, 0, -0.0});
   CHECK(identical(x + x, reals({5}, {infinity, -infinity, nan, 0, -0.0})));
   CHECK(identical(x - x, reals({5}, {nan, nan, nan, 0, 0})));
@@ -68,7 +68,7 @@ TEST_CASE("Elementwise: infinities and not-a-numbers follow IEEE arithmetic") {
   CHECK(identical(1.0 / x, reals({5}, {0, -0.0, nan, infinity, -infinity})));
 }
 
-TEST_CASE("Elementwise: functions at their limits") {
+TEST_CASE("Elementwise: functions at infinities and at zero") {
   const Tensor x = reals({4}, {infinity, -infinity, nan, 0});
   CHECK(identical(exp(x), reals({4}, {infinity, 0, nan, 1})));
   CHECK(identical(tanh(x), reals({4}, {1, -1, nan, 0})));
@@ -80,9 +80,7 @@ TEST_CASE("Elementwise: functions at their limits") {
   CHECK(std::isnan(softplus(scalar(nan, DType::f64)).item()));
 }
 
-TEST_CASE(
-    "Elementwise: maximum and minimum keep what is not a number; abs and power at special "
-    "numbers") {
+TEST_CASE("Elementwise: maximum and minimum propagate NaN; abs and power at special values") {
   CHECK(identical(maximum(reals({2}, {nan, 1}), reals({2}, {1, nan})), reals({2}, {nan, nan})));
   CHECK(identical(abs(reals({3}, {-2, -0.0, nan})), reals({3}, {2, 0, nan})));
   CHECK(identical(power(reals({4}, {-2, 0, 4, nan}), 2), reals({4}, {4, 0, 16, nan})));
@@ -91,7 +89,7 @@ TEST_CASE(
                   reals({3}, {1, nan, nan})));
 }
 
-TEST_CASE("comparisons: 1 where it is so, 0 elsewhere, in the operands' dtype") {
+TEST_CASE("comparisons: 1 where true, 0 where false, in the operands' dtype") {
   const Tensor a = reals({4}, {1, 2, 3, nan}), b = reals({4}, {2, 2, 2, nan});
   CHECK(identical(equal(a, b), reals({4}, {0, 1, 0, 0})));
   CHECK(identical(less(a, b), reals({4}, {1, 0, 0, 0})));
@@ -105,7 +103,7 @@ TEST_CASE("comparisons: 1 where it is so, 0 elsewhere, in the operands' dtype") 
   CHECK(identical(greater_equal(a, 2), reals({4}, {0, 1, 1, 0})));
 }
 
-TEST_CASE("comparisons: of i32 they are exact, and all broadcast") {
+TEST_CASE("comparisons: i32 is compared exactly; operands broadcast") {
   const Tensor n = ints({3}, {16777216, 16777217, -2147483647});
   CHECK(identical(equal(n, 16777217), ints({3}, {0, 1, 0})));
   CHECK(identical(less(n, 0.5), ints({3}, {0, 0, 1})));
@@ -114,20 +112,20 @@ TEST_CASE("comparisons: of i32 they are exact, and all broadcast") {
   CHECK_ERROR("less: dtypes differ: f32 (2) and i32 (2)", less(zeros({2}), ints({2}, {1, 2})));
 }
 
-TEST_CASE("where: a number stands for a tensor, and the mask may have any dtype") {
+TEST_CASE("where: accepts numbers as operands and masks of any dtype") {
   const Tensor x = reals({3}, {1, 2, 3});
   CHECK(identical(where(ints({3}, {1, 0, 1}), x, -infinity), reals({3}, {1, -infinity, 3})));
   CHECK_ERROR("mask: (3) must be 1 (takes part) or 0, but element (1) is 2", where(x, x, 0));
 }
 
-TEST_CASE("Elementwise: the inputs are left as they were") {
+TEST_CASE("Elementwise: inputs are not modified") {
   const Tensor a = randn({3, 2}, DType::f64), b = randn({2}, DType::f64, 2);
   const Tensor before = a.clone();
   (void)(exp(a) + a * b - maximum(a, b) / 2.0);
   CHECK(identical(a, before));
 }
 
-TEST_CASE("Elementwise: dtypes that differ are named, and so are shapes that do not fit") {
+TEST_CASE("Elementwise: errors name dtypes that differ and shapes that do not broadcast") {
   CHECK_ERROR("multiply: dtypes differ: f32 (3, 2) and f64 (2)",
               zeros({3, 2}) * zeros({2}, DType::f64));
   CHECK_ERROR("subtract: shapes (3, 2) and (3) do not broadcast", zeros({3, 2}) - zeros({3}));
@@ -137,8 +135,7 @@ TEST_CASE("Elementwise: dtypes that differ are named, and so are shapes that do 
   CHECK_ERROR("maximum: dtypes differ: f32 (2) and undefined", maximum(zeros({2}), Tensor()));
 }
 
-TEST_CASE(
-    "Elementwise: in place, a sum and a product change the tensor itself, each element once") {
+TEST_CASE("add_in_place, scale_in_place: change the tensor itself, each element once") {
   Tensor a = reals({2}, {1, 2});
   const Tensor same = a;
   add_in_place(a, reals({2}, {10, 20}));
@@ -155,14 +152,14 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("map: a function of one's own, in either precision") {
+TEST_CASE("map: applies a user's function, in f32 and f64") {
   const auto cube = [](auto v) { return v * v * v; };
   CHECK(identical(map(reals({3}, {1, 2, -3}), cube), reals({3}, {1, 8, -27})));
   CHECK(map(zeros({2, 0}), cube).shape() == Shape{2, 0});
   CHECK(map(ones({2}), cube).dtype() == DType::f32);
 }
 
-TEST_CASE("broadcast_to: missing axes and extents of 1 are repeated") {
+TEST_CASE("broadcast_to: repeats along missing axes and axes of extent 1") {
   const Tensor x = randn({3, 1, 5}, DType::f64);
   const Tensor zero = zeros({2, 3, 4, 5}, DType::f64);
   CHECK(identical(broadcast_to(x, {2, 3, 4, 5}), naive::zip(x, zero, std::plus<double>())));
@@ -177,7 +174,7 @@ TEST_CASE("broadcast_to: missing axes and extents of 1 are repeated") {
               broadcast_to(ones({2, 3}), {1, 3}));
 }
 
-TEST_CASE("where: broadcasting of all three, and over more than one tile") {
+TEST_CASE("where: broadcasts all three operands, over more than one tile") {
   const Tensor mask = reals({2, 1}, {1, 0}), a = reals({3}, {1, 2, 3}), b = scalar(9, DType::f64);
   CHECK(identical(where(mask, a, b), reals({2, 3}, {1, 2, 3, 9, 9, 9})));
   const Tensor large = where(mask, ones({2, 30'000}, DType::f64), scalar(-1, DType::f64));

@@ -15,7 +15,7 @@
 namespace attune {
 namespace {
 
-/// While one lives, no file can grow beyond a number of bytes, as on a disk that is full.
+/// Limits the size of files of this process until the end of the scope, to simulate a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -39,7 +39,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("write_file: a pipe is written to, not replaced by a file") {
+TEST_CASE("write_file: writes to a pipe, does not replace it by a file") {
   const ScratchDirectory scratch;
   const std::string pipe = (scratch / "pipe").string();
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -51,7 +51,7 @@ TEST_CASE("write_file: a pipe is written to, not replaced by a file") {
   CHECK(std::filesystem::is_fifo(pipe));
 }
 
-TEST_CASE("write_file: what was written is read back, bytes of every value included") {
+TEST_CASE("write_file, read_file: a round trip keeps bytes of every value") {
   const ScratchDirectory scratch;
   std::string bytes;
   for (int i = 0; i < 3000; ++i) bytes += static_cast<char>(i * 7);
@@ -65,7 +65,7 @@ TEST_CASE("write_file: what was written is read back, bytes of every value inclu
   CHECK(scratch.count() == 1);
 }
 
-TEST_CASE("make_directories: makes what is missing, and names what cannot be made") {
+TEST_CASE("make_directories: creates missing parents; an error names the path") {
   const ScratchDirectory scratch;
   for (const char* path : {"a/b/c", "a/b/c", "a/d/", "a/./e"}) {
     make_directories(scratch / path);
@@ -78,8 +78,7 @@ TEST_CASE("make_directories: makes what is missing, and names what cannot be mad
   }
 }
 
-TEST_CASE(
-    "read_file: a file longer than one read is read whole, one longer than is wanted an error") {
+TEST_CASE("read_file: reads a file in several reads; a file above the limit is an error") {
   const ScratchDirectory scratch;
   std::string bytes((3 << 20) + 17, 'x');
   bytes[1 << 20] = 'y';
@@ -92,7 +91,7 @@ TEST_CASE(
   CHECK_THROWS_AS(read_file(scratch / "a", 4), Error);
 }
 
-TEST_CASE("InputFile: bytes are read from any place, and those beyond the end are an error") {
+TEST_CASE("InputFile: reads at any offset; reading beyond the end is an error") {
   const ScratchDirectory scratch;
   write_file(scratch / "a", "0123456789");
   const InputFile file(scratch / "a");
@@ -104,7 +103,7 @@ TEST_CASE("InputFile: bytes are read from any place, and those beyond the end ar
               file.read(7, std::as_writable_bytes(std::span(bytes))));
 }
 
-TEST_CASE("write_file: when writing fails the old file stays and no temporary is left") {
+TEST_CASE("write_file: a failed write keeps the old file and leaves no temporary file") {
   const ScratchDirectory scratch;
   write_file(scratch / "model", "the old contents");
   std::string error;
@@ -117,7 +116,7 @@ TEST_CASE("write_file: when writing fails the old file stays and no temporary is
   CHECK(scratch.count() == 1);
 }
 
-TEST_CASE("write_file: when renaming fails no temporary is left") {
+TEST_CASE("write_file: a failed rename leaves no temporary file") {
   const ScratchDirectory scratch;
   std::filesystem::create_directory(scratch / "model");
   CHECK_ERROR((scratch / "model").string() + ": cannot be written: Is a directory",
@@ -126,7 +125,7 @@ TEST_CASE("write_file: when renaming fails no temporary is left") {
   CHECK(scratch.count() == 1);
 }
 
-TEST_CASE("files: where one cannot be read or written there is an error with path and reason") {
+TEST_CASE("files: errors have the path and the reason") {
   const ScratchDirectory scratch;
   write_file(scratch / "file", "x");
   CHECK_ERROR((scratch / "file" / "model").string() + ": cannot be written: Not a directory",
@@ -140,7 +139,7 @@ TEST_CASE("files: where one cannot be read or written there is an error with pat
               read_file(scratch.path()));
 }
 
-TEST_CASE("write_file: a path without directory is in the working directory") {
+TEST_CASE("write_file: a path without directory is relative to the working directory") {
   const ScratchDirectory scratch;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(scratch.path());

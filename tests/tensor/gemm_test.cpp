@@ -1,5 +1,5 @@
-// Products of matrices in memory, under every instruction set this CPU has. What is expected is
-// what the header says an element is: one chain of multiply-adds in ascending k, to the bit.
+// Products of matrices in memory, with every instruction set of this CPU. The expected values
+// follow the header: each element is one chain of multiply-adds in ascending k, bit for bit.
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +23,8 @@ struct Sizes {
   Index m, k, n;
 };
 
-/// A matrix of normal numbers in memory, or its transpose. What stands before, after and between
-/// its rows is not a number, so that a product that reads it is none either.
+/// A matrix of normal numbers in memory, or its transpose. The memory before, after and between its
+/// rows is NaN, so that a product which reads it becomes NaN.
 template <class T>
 struct Stored {
   static constexpr Index offset = 1, margin = 3;
@@ -62,8 +62,8 @@ bool identical(const Stored<T>& x, const Stored<T>& y) {
   return std::memcmp(x.memory.data(), y.memory.data(), x.memory.size() * sizeof(T)) == 0;
 }
 
-/// c before the product turned into a·b, one element after the other. `fused` is whether the
-/// instruction set rounds once for a multiplication and its addition.
+/// Reference: adds a·b to c, element by element. `fused` is true if the instruction set has fused
+/// multiply-adds.
 template <class T>
 Stored<T> chains(const Stored<T>& a, const Stored<T>& b, Stored<T> c, Into into, bool fused) {
   for (Index i = 0; i < c.rows; ++i) {
@@ -78,7 +78,7 @@ Stored<T> chains(const Stored<T>& a, const Stored<T>& b, Stored<T> c, Into into,
   return c;
 }
 
-/// The product of the whole matrices, with B packed, and of each row of A alone.
+/// Compares the product of whole matrices, the one with B packed, and those of single rows of A.
 template <class T>
 void check_product(const Sizes& s, bool transpose_a, bool transpose_b, Into into) {
   CAPTURE(s.m);
@@ -112,7 +112,7 @@ void check_product(const Sizes& s) {
 
 }  // namespace
 
-TEST_CASE("gemm: an element is one chain of multiply-adds, in a batch or alone, at odd sizes") {
+TEST_CASE("gemm: an element is one chain of multiply-adds, in a batch and alone, at odd sizes") {
   test::for_each_target([] {
     std::mt19937 generator(1);
     std::uniform_int_distribution<Index> size(1, 70);
@@ -127,8 +127,8 @@ TEST_CASE("gemm: an element is one chain of multiply-adds, in a batch or alone, 
   });
 }
 
-TEST_CASE("gemm: an element is one chain, beyond the borders of tiles and blocks of k") {
-  // With 1021, rows of A, or columns of a transposed A, stand 1024 elements apart: whole pages.
+TEST_CASE("gemm: an element is one chain across borders of tiles and blocks of k") {
+  // With 1021, rows of A, or columns of a transposed A, are 1024 elements apart: whole pages.
   test::for_each_target([] {
     for (const Sizes& s :
          {Sizes{1, 515, 300}, Sizes{20, 257, 290}, Sizes{1021, 3, 35}, Sizes{9, 1021, 130}}) {
@@ -137,7 +137,7 @@ TEST_CASE("gemm: an element is one chain, beyond the borders of tiles and blocks
   });
 }
 
-TEST_CASE("gemm: a column in contiguous memory is the same chains") {
+TEST_CASE("gemm: a contiguous column gives the same chains") {
   for (int transposes = 0; transposes < 4; ++transposes) {
     const Stored<float> a(37, 19, 1, transposes & 1), b(19, 1, 2, transposes & 2);
     Stored<float> c(37, 1, 3);
@@ -149,8 +149,7 @@ TEST_CASE("gemm: a column in contiguous memory is the same chains") {
   }
 }
 
-/// The largest difference between our product and that of BLAS, relative to the latter's largest
-/// element.
+/// The largest difference between our product and that of BLAS, relative to BLAS's largest element.
 template <class T>
 double difference_from_blas(const Sizes& s, int transposes, Into into) {
   const Stored<T> a(s.m, s.k, 1, transposes & 1), b(s.k, s.n, 2, transposes & 2);
@@ -167,7 +166,7 @@ double difference_from_blas(const Sizes& s, int transposes, Into into) {
   return difference / largest;
 }
 
-TEST_CASE("gemm: OpenBLAS agrees, where it is installed") {
+TEST_CASE("gemm: agrees with OpenBLAS, if it is installed") {
   try {
     detail::blas_name();
   } catch (const Error&) {
@@ -200,7 +199,7 @@ TEST_CASE("gemm: one and two threads give the same bits") {
   }
 }
 
-TEST_CASE("gemm: overwriting does not read what was there, were it not a number") {
+TEST_CASE("gemm: overwriting does not read C, even if it holds NaN") {
   for (Index m : {1, 30}) {
     const Stored<float> a(m, 4, 1), b(4, 5, 2);
     Stored<float> c(m, 5, 3), clean = c;
@@ -211,8 +210,7 @@ TEST_CASE("gemm: overwriting does not read what was there, were it not a number"
   }
 }
 
-TEST_CASE(
-    "gemm: what is not a number or infinite in A or B arrives in C, and only where it is used") {
+TEST_CASE("gemm: NaN and infinity in A or B reach exactly the elements of C that depend on them") {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (Index m : {3, 30}) {
@@ -230,7 +228,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("gemm: without rows or columns nothing happens; with K = 0, adding leaves C alone") {
+TEST_CASE("gemm: empty matrices; with K = 0, adding does not change C") {
   const Stored<double> none(2, 0, 1), nothing(0, 3, 2);
   const PackedMatrix<double> packed(nothing.read());
   Stored<double> c(2, 3, 3);
@@ -247,7 +245,7 @@ TEST_CASE("gemm: without rows or columns nothing happens; with K = 0, adding lea
   CHECK(identical(c, chains(none, nothing, before, Into::overwrite, true)));
 }
 
-TEST_CASE("gemm: shapes that do not fit are an error") {
+TEST_CASE("gemm: mismatched shapes are an error") {
   double x[12] = {};
   const PackedMatrix<double> packed({x, 2, 3, 3});
   CHECK_ERROR("gemm: shapes do not fit: (2, 3) x (2, 3) -> (2, 3)",

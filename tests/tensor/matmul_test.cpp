@@ -17,7 +17,7 @@ struct Sizes {
   Index m, k, n;
 };
 
-/// Relative to the sum of √K products of normal numbers.
+/// Relative tolerance, for sums of K products of normal numbers, which grow as √K.
 double product_tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-13; }
 
 void check_product(const Sizes& s, Transpose t, DType dtype) {
@@ -58,7 +58,7 @@ TEST_CASE("matmul: sizes around the borders of a tile") {
 }
 
 TEST_CASE(
-    "matmul: a weight used again and again gives the bits of a fresh copy, also once modified") {
+    "matmul: a reused weight gives the same bits as a fresh copy, also after a modification") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const bool transposed : {false, true}) {
       Tensor w = randn(transposed ? Shape{45, 70} : Shape{70, 45}, dtype);
@@ -74,7 +74,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("matmul: parts of a weight, and its transpose, are not taken for each other") {
+TEST_CASE("matmul: the packed cache distinguishes parts of a weight and its transpose") {
   const Tensor w = randn({80, 40}, DType::f64), a = randn({8, 40}, DType::f64, 2);
   for (int i = 0; i < 3; ++i) {
     for (Index begin = 0; begin <= 40; begin += 4) {
@@ -85,7 +85,7 @@ TEST_CASE("matmul: parts of a weight, and its transpose, are not taken for each 
   }
 }
 
-TEST_CASE("matmul: what is kept of a weight is freed with it") {
+TEST_CASE("matmul: the packed cache of a weight is freed with the weight") {
   const std::size_t before = buffer_statistics().in_use;
   {
     const Tensor w = randn({80, 40}, DType::f64), a = randn({8, 80}, DType::f64, 2);
@@ -95,7 +95,7 @@ TEST_CASE("matmul: what is kept of a weight is freed with it") {
   CHECK(buffer_statistics().in_use == before);
 }
 
-TEST_CASE("matmul: several threads may use one weight") {
+TEST_CASE("matmul: several threads may use one weight concurrently") {
   const Tensor w = randn({90, 60}, DType::f64), a = randn({7, 90}, DType::f64, 2),
                expected = matmul(a, w.clone());
   std::vector<std::thread> users;
@@ -110,7 +110,7 @@ TEST_CASE("matmul: several threads may use one weight") {
   CHECK(same);
 }
 
-TEST_CASE("matmul: the leading axes of a are folded into rows, of which there may be none") {
+TEST_CASE("matmul: leading axes of a are folded into rows; there may be no rows") {
   const Tensor a = randn({2, 3, 4}, DType::f64), b = randn({4, 5}, DType::f64, 2);
   CHECK(difference(matmul(a, b), naive::matmul(a, b)) <= 1e-14);
   CHECK(difference(matmul(a, naive::transpose(b), {.b = true}), naive::matmul(a, b)) <= 1e-14);
@@ -129,7 +129,7 @@ TEST_CASE("matmul: views that begin in the middle of a buffer") {
                    naive::matmul(a.slice(1, 3).clone(), b[1].clone())) <= 1e-14);
 }
 
-TEST_CASE("matmul: what does not fit is an error with both shapes and the transposes") {
+TEST_CASE("matmul: errors name both shapes and the transposes") {
   const Tensor a = zeros({3, 2}), b = zeros({3, 4});
   CHECK_ERROR("matmul: shapes do not fit: (3, 2) x (3, 4)", matmul(a, b));
   CHECK_ERROR("matmul: shapes do not fit: (3, 4) x (3, 2)ᵀ", matmul(b, a, {.b = true}));
@@ -143,7 +143,7 @@ TEST_CASE("matmul: what does not fit is an error with both shapes and the transp
               matmul(zeros({3, 2}, DType::i32), zeros({2, 4}, DType::i32)));
 }
 
-TEST_CASE("add_product: it adds aᵀ·b, into some columns only where asked, and must fit") {
+TEST_CASE("add_product: adds aᵀ·b to a range of columns; mismatched shapes are an error") {
   const Tensor a = randn({4, 3}, DType::f64), b = randn({4, 2}, DType::f64, 2);
   const Tensor product = naive::matmul(naive::transpose(a), b);
   Tensor c = ones({3, 2}, DType::f64);
@@ -165,7 +165,7 @@ TEST_CASE("add_product: it adds aᵀ·b, into some columns only where asked, and
   CHECK_THROWS_AS(add_product(zeros({4, 3}), zeros({4, 2}), single, -1), Error);
 }
 
-TEST_CASE("batched_matmul: every matrix is multiplied by its own, in all transposes") {
+TEST_CASE("batched_matmul: one product per leading index, with all transposes") {
   for (const Transpose& t : all_transposes) {
     for (const Sizes& s : {Sizes{3, 4, 5}, Sizes{1, 7, 2}, Sizes{40, 33, 50}}) {
       const Tensor a = randn(t.a ? Shape{7, s.k, s.m} : Shape{7, s.m, s.k}, DType::f64);
@@ -179,7 +179,7 @@ TEST_CASE("batched_matmul: every matrix is multiplied by its own, in all transpo
   }
 }
 
-TEST_CASE("batched_matmul: what does not fit is an error with both shapes and the transposes") {
+TEST_CASE("batched_matmul: errors name both shapes and the transposes") {
   const Tensor a = zeros({2, 3, 4});
   CHECK_ERROR("batched_matmul: shapes (2) and (3) do not broadcast",
               batched_matmul(a, zeros({3, 4, 5})));

@@ -10,7 +10,7 @@
 #include "support/naive.hpp"
 
 namespace attune {
-/// Softmax and sparsemax, each with its definition.
+/// Softmax and sparsemax with their definitions.
 struct Kind {
   const char* name;
   Tensor (*f)(const Tensor& x, int axis, const Mask& mask);
@@ -19,7 +19,7 @@ struct Kind {
 const Kind kinds[] = {{"softmax", softmax, naive::softmax},
                       {"sparsemax", sparsemax, naive::sparsemax}};
 
-TEST_CASE("softmax, sparsemax: masked positions get exactly 0, whatever stands there") {
+TEST_CASE("softmax, sparsemax: masked positions get exactly 0, whatever their values") {
   const Tensor clean = randn({5, 3}, DType::f64, 9), mask = mask_of(5, {2, 5, 0});
   const naive::Array used(mask);
   for (const auto& [name, f, definition] : kinds) {
@@ -36,13 +36,13 @@ TEST_CASE("softmax, sparsemax: masked positions get exactly 0, whatever stands t
       });
       CHECK(identical(f(dirty.tensor(), 0, mask), y));
     }
-    // The first column's two words, as a batch of their own.
+    // The two tokens of the first column, as a batch of their own.
     const Tensor alone = f(slice(slice(clean, 0, 0, 2), 1, 0, 1), 0, {});
     CHECK(difference(slice(slice(y, 0, 0, 2), 1, 0, 1), alone) <= 1e-15);
   }
 }
 
-TEST_CASE("softmax, sparsemax: a mask of the last axes is shared by the leading ones") {
+TEST_CASE("softmax, sparsemax: a mask of the last axes broadcasts over the leading ones") {
   const Tensor x = randn({2, 5, 3}, DType::f64, 6), mask = mask_of(5, {2, 5, 4}),
                last = reals({3}, {1, 0, 1});
   for (const auto& [name, f, definition] : kinds) {
@@ -51,14 +51,14 @@ TEST_CASE("softmax, sparsemax: a mask of the last axes is shared by the leading 
       CHECK(difference(f(x, axis, mask), definition(x, axis, mask)) <= 1e-15);
     }
     CHECK(difference(f(x, -1, last), definition(x, 2, last)) <= 1e-15);
-    // One element, in front of others: of axes of extent 1 inside of the one that is summed over.
+    // One element along trailing axes of extent 1, after the axis of the sum.
     const Tensor rows = x.reshape({2, 15, 1});
     CHECK(difference(f(rows, 1, last.slice(0, 1)), f(rows, 1, {})) <= 1e-15);
     CHECK(identical(f(rows, 1, last.slice(1, 2)), zeros(rows.shape(), DType::f64)));
   }
 }
 
-TEST_CASE("softmax, sparsemax: not a number in a column stays in that column") {
+TEST_CASE("softmax, sparsemax: a NaN affects only its own column") {
   for (const auto& [name, f, definition] : kinds) {
     CAPTURE_BINDING(name);
     const naive::Array y(f(reals({3, 2}, {1, nan, 2, 3, 0, 4}), 0, {}));
@@ -70,7 +70,8 @@ TEST_CASE("softmax, sparsemax: not a number in a column stays in that column") {
   }
 }
 
-TEST_CASE("softmax, sparsemax: an empty axis gives an empty result, what does not fit an error") {
+TEST_CASE(
+    "softmax, sparsemax: an empty axis gives an empty result; mismatched shapes are an error") {
   for (const Kind& kind : kinds) {
     const std::string begin = std::string(kind.name) + ": ";
     const auto f = kind.f;
@@ -87,7 +88,7 @@ TEST_CASE("softmax, sparsemax: an empty axis gives an empty result, what does no
   CHECK_ERROR("log_softmax: there is no axis -3 in (5, 3)", log_softmax(zeros({5, 3}), -3));
 }
 
-TEST_CASE("softmax, sparsemax: more columns than one block, and longer than one tile") {
+TEST_CASE("softmax, sparsemax: more columns than one block, more elements than one tile") {
   for (const auto& [name, f, definition] : kinds) {
     CAPTURE_BINDING(name);
     for (const Shape& shape : {Shape{5, 150}, Shape{3, 20000}, Shape{1000, 3}}) {
@@ -104,7 +105,7 @@ TEST_CASE("softmax, sparsemax: more columns than one block, and longer than one 
   }
 }
 
-TEST_CASE("softmax: a column has the same bits alone and among others") {
+TEST_CASE("softmax: a column gives the same bits alone and among others") {
   const Tensor x = randn({37, 3}), mask = greater(randn({37, 3}, DType::f32, 2), -1.0);
   for (Index b = 0; b < 3; ++b) {
     const auto column = [&](const Tensor& of) { return slice(of, 1, b, b + 1); };
@@ -113,14 +114,14 @@ TEST_CASE("softmax: a column has the same bits alone and among others") {
   }
 }
 
-TEST_CASE("softmax: logits of a thousand, and one that is infinitely small") {
+TEST_CASE("softmax: logits of 1000 and of -∞") {
   CHECK(difference(softmax(reals({3}, {1000, 1000, -1000}), 0), reals({3}, {0.5, 0.5, 0})) == 0);
   CHECK(difference(softmax(reals({2}, {-1000, -1000}), 0), reals({2}, {0.5, 0.5})) == 0);
   CHECK(difference(softmax(reals({2}, {0, -infinity}), 0), reals({2}, {1, 0})) == 0);
   CHECK(difference(softmax(reals({2, 1}, {0, -infinity}), 0), reals({2, 1}, {1, 0})) == 0);
 }
 
-TEST_CASE("softmax: a mask broadcasts, and may have any dtype") {
+TEST_CASE("softmax: a mask broadcasts and may have any dtype") {
   const Tensor x = randn({2, 3, 4}, DType::f64, 7);
   const Tensor row = ints({1, 4}, {1, 0, 1, 1}), column = reals({3, 1}, {1, 1, 0});
   for (const int axis : {0, 1, 2}) {
@@ -132,7 +133,7 @@ TEST_CASE("softmax: a mask broadcasts, and may have any dtype") {
   }
 }
 
-TEST_CASE("log_softmax: it is the logarithm of softmax far out too") {
+TEST_CASE("log_softmax: equals the logarithm of softmax, also for large logits") {
   CHECK(difference(log_softmax(reals({3}, {1000, 0, -1000}), 0), reals({3}, {0, -1000, -2000})) ==
         0);
 }
@@ -148,7 +149,7 @@ TEST_CASE("cross_entropy_forward: a masked row has loss 0; a target out of range
   CHECK_THROWS_AS(cross_entropy_forward(zeros({2, 5}), zeros({2})), Error);
 }
 
-TEST_CASE("log_sum_exp: far out, infinite and not a number, wherever that stands") {
+TEST_CASE("log_sum_exp: large, infinite and NaN elements at any position") {
   CHECK(log_sum_exp(reals({2}, {1000, 1000}), 0).item() == 1000 + std::log(2));
   CHECK(log_sum_exp(reals({2}, {-1000, -1000}), 0).item() == -1000 + std::log(2));
   CHECK(log_sum_exp(reals({2}, {-infinity, -infinity}), 0).item() == -infinity);
@@ -168,9 +169,7 @@ TEST_CASE("log_sum_exp: far out, infinite and not a number, wherever that stands
   CHECK(identical(log_sum_exp(zeros({2, 0}, DType::f64), 1), full({2}, -infinity, DType::f64)));
 }
 
-TEST_CASE(
-    "layer_norm_forward: a row gives the same alone and among others, one of equal elements the "
-    "bias") {
+TEST_CASE("layer_norm_forward: a row gives the same bits alone; equal elements give the bias") {
   const Tensor x = randn({70, 33}, DType::f64, 4), g = randn({33}, DType::f64, 5),
                b = randn({33}, DType::f64, 6);
   const Tensor y = layer_norm_forward(x, g, b, 1e-5).y;
@@ -185,7 +184,7 @@ TEST_CASE(
       reals({2, 1}, {4, 4})));
 }
 
-TEST_CASE("layer_norm: without elements results are empty, gradients of gain and bias zero") {
+TEST_CASE("layer_norm: without elements results are empty, and gradients of gain and bias are 0") {
   for (const Shape& shape : {Shape{0, 3}, Shape{2, 0}}) {
     const Tensor x = zeros(shape), g = ones({shape[-1]}), b = zeros({shape[-1]});
     const LayerNormForward forward = layer_norm_forward(x, g, b, 1e-5);
@@ -197,7 +196,7 @@ TEST_CASE("layer_norm: without elements results are empty, gradients of gain and
   }
 }
 
-TEST_CASE("layer_norm_forward: what does not fit is an error with shapes and letters") {
+TEST_CASE("layer_norm_forward: shape errors name shapes and letters") {
   const Tensor x = zeros({2, 3}), three = zeros({3}), four = zeros({4});
   CHECK_ERROR("layer_norm: gain (N) is (4), but N = 3 in x",
               layer_norm_forward(x, four, three, 1e-5));
@@ -209,7 +208,7 @@ TEST_CASE("layer_norm_forward: what does not fit is an error with shapes and let
               layer_norm_forward(x, three, zeros({3}, DType::f64), 1e-5));
 }
 
-TEST_CASE("sparsemax: a point of the simplex stays, ties share, a far winner takes all") {
+TEST_CASE("sparsemax: a point of the simplex is unchanged, ties share, a far maximum gets 1") {
   const Tensor point = reals({4}, {0.5, 0.25, 0, 0.25});
   CHECK(difference(sparsemax(point, 0), point) <= 1e-16);
   CHECK(identical(sparsemax(reals({4}, {3, 3, 3, 3}), 0), full({4}, 0.25, DType::f64)));
@@ -217,7 +216,7 @@ TEST_CASE("sparsemax: a point of the simplex stays, ties share, a far winner tak
   CHECK(identical(sparsemax(reals({3}, {1e300, 0, -1e300}), 0), reals({3}, {1, 0, 0})));
   CHECK(identical(sparsemax(reals({2}, {0, -infinity}), 0), reals({2}, {1, 0})));
   CHECK(identical(sparsemax(reals({1}, {-7}), 0), reals({1}, {1})));
-  // Far from zero differences count: 1000.25 and 1000 share as 0.25 and 0 do.
+  // Only differences matter: 1000.25 and 1000 give the same as 0.25 and 0.
   CHECK(identical(sparsemax(reals({2}, {1000.25, 1000}), 0), reals({2}, {0.625, 0.375})));
 }
 

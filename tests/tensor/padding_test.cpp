@@ -1,5 +1,5 @@
-// A sentence has the same results, to the bit, alone and in a batch, whatever the other sentences
-// and the padding are.
+// A sentence gives the same results bit for bit alone and in a batch, whatever the other sentences
+// and the padding contain.
 
 #include <functional>
 
@@ -22,12 +22,12 @@ namespace {
 constexpr Index d = 12;
 constexpr Index lengths[] = {1, 5, 16, 33, 40, 70, 131};
 
-/// Sentences of random steps.
+/// Sentences of random vectors.
 Tensor sentence(Index i, DType dtype) {
   return randn({lengths[i], d}, DType::f32, 10 + static_cast<std::uint64_t>(i)).to(dtype);
 }
 
-/// Some of them as a batch (T, B, D), T being `steps` or the longest, and their mask.
+/// Some sentences as a batch (T, B, D) with its mask. T is `steps`, or the longest length.
 struct Padded {
   Tensor x;
   Mask mask;
@@ -61,7 +61,7 @@ FusedAttentionOptions attention_options(const Padded& in, bool causal) {
 Tensor attend(const Padded& in, bool causal) {
   return attention_forward(in.x, concat({in.x, in.x * 0.5}, 2), attention_options(in, causal)).y;
 }
-/// dq, and dkv of the keys that are seen.
+/// dq, and the rows of dkv of keys that are not masked.
 Tensor attend_backward(const Padded& in, bool causal) {
   const Tensor kv = concat({in.x, in.x * 0.5}, 2);
   const FusedAttentionOptions o = attention_options(in, causal);
@@ -69,7 +69,7 @@ Tensor attend_backward(const Padded& in, bool causal) {
       attention_backward(in.x, kv, o, attention_forward(in.x, kv, o), masked(in));
   return concat({dq, dkv}, 2);
 }
-/// The context, and the weights of 3 heads in one row.
+/// The context, and the weights of 3 heads, in one row.
 AttentionStep step_of(const Padded& in) {
   const Tensor kv = concat({in.x, in.x * 0.5}, 2);
   std::vector<Tensor> places;
@@ -99,7 +99,7 @@ Tensor ctc_gradient(const Padded& in) {
   return ctc({in.x, in.mask, labels, Mask(ones({1, batch}, in.x.dtype())), 0}, true).dlogits;
 }
 
-/// From a batch to (T, B, ...), of which the steps of a sentence count, or to (1, B, ...).
+/// Maps a batch to (T, B, ...), of which the sentence's steps are compared, or to (1, B, ...).
 struct Operation {
   const char* name;
   std::function<Tensor(const Padded&)> f;
@@ -192,14 +192,14 @@ std::vector<Operation> operations() {
   return all;
 }
 
-/// What belongs to the b-th sentence, of so many steps: (steps, ...).
+/// The part of a result that belongs to sentence b with `steps` steps: (steps, ...).
 Tensor own(const Tensor& y, Index b, Index steps) {
   return slice(y, 1, b, b + 1).slice(0, std::min(steps, y.dim(0)));
 }
 
 }  // namespace
 
-TEST_CASE("Operations on padded batches: a sentence has the bits that it has alone") {
+TEST_CASE("Padded batches: a sentence gives the same bits as alone") {
   const struct {
     std::vector<Index> sentences;
     Index steps;

@@ -1,5 +1,5 @@
-// Products in bf16 and bf16x3. What is expected is the definition: factors rounded to bf16, or to sums of
-// two, sums in f32.
+// Products in bf16 and bf16x3. The expected values follow the definition: factors are rounded to
+// bf16, or to sums of two bf16, and sums are f32.
 
 #include <atomic>
 #include <bit>
@@ -22,13 +22,14 @@
 namespace attune {
 namespace {
 
-/// Rounded to 8 bits of significand, ties to even.
+/// Rounds to 8 bits of significand, ties to even.
 float bf16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   return std::bit_cast<float>((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000);
 }
 
-/// Whole numbers from -8 to 8: bf16 has them and f32 their sums of products, so nothing is rounded.
+/// Integers from -8 to 8: exact in bf16, with products and sums exact in f32, so
+/// nothing is rounded.
 Tensor whole_numbers(const Shape& shape, std::uint64_t seed) {
   return map(randn(shape, DType::f32, seed) * 3.0, [](auto x) {
     using T = decltype(x);
@@ -39,12 +40,12 @@ Tensor whole_numbers(const Shape& shape, std::uint64_t seed) {
 struct Sizes {
   Index m, k, n;
 };
-/// Odd K, edges of panels and of blocks of k, several tiles; 1 row, 1 column.
+/// Sizes: odd K, edges of panels and of blocks of k, several tiles, 1 row, 1 column.
 constexpr Sizes kSizes[] = {{1, 1, 1},     {3, 2, 5},      {1, 513, 70},   {17, 33, 1},
                             {40, 511, 33}, {513, 100, 32}, {29, 1031, 290}};
 
-/// test(), with the precision set, for each one that this CPU computes and each one of tiles, which
-/// are emulated where it has none. Tensors that it multiplies are its own: packed forms stay with them.
+/// Calls test() with each precision that this CPU computes and each precision of tiles, emulated if
+/// necessary. Each call must create its tensors: packed forms are cached with them.
 template <class Test>
 void for_each_bf16(Test test) {
   for (const bool emulated : {false, true}) {
@@ -59,14 +60,14 @@ void for_each_bf16(Test test) {
   simd::emulated_tiles = false;
 }
 
-/// What the scope computes, it computes in f32.
+/// Sets the precision to f32 until the end of the scope.
 struct InF32 : InPrecision {
   InF32() : InPrecision(Precision::f32) {}
 };
 
 }  // namespace
 
-TEST_CASE("bf16: whole numbers are multiplied exactly, at all sizes, transposed, packed or added") {
+TEST_CASE("bf16: small integers are multiplied exactly: all sizes, transposed, packed, added") {
   for_each_bf16([] {
     for (const auto& [m, k, n] : kSizes) {
       for (int transposes = 0; transposes < 4; ++transposes) {
@@ -89,7 +90,7 @@ TEST_CASE("bf16: whole numbers are multiplied exactly, at all sizes, transposed,
   });
 }
 
-TEST_CASE("bf16: factors are rounded to nearest even, sums are of f32; bf16x3: errors below 1e-5") {
+TEST_CASE("bf16: factors are rounded to nearest even, sums are f32; bf16x3: errors below 1e-5") {
   const Tensor a = randn({9, 301}), b = randn({301, 37}, DType::f32, 2);
   const auto round = [](auto x) { return static_cast<decltype(x)>(bf16(static_cast<float>(x))); };
   for_each_bf16([&] {
@@ -102,7 +103,7 @@ TEST_CASE("bf16: factors are rounded to nearest even, sums are of f32; bf16x3: e
   });
 }
 
-TEST_CASE("bf16: a row alone and in a batch, with one thread and two, give the same bits") {
+TEST_CASE("bf16: a row gives the same bits alone and in a batch, with one and two threads") {
   for_each_bf16([] {
     const Tensor a = randn({150, 530}), b = randn({530, 600}, DType::f32, 2);
     const test::ThreadsScope scope(1);
@@ -114,12 +115,12 @@ TEST_CASE("bf16: a row alone and in a batch, with one thread and two, give the s
   });
 }
 
-TEST_CASE("bf16: changing the precision changes the next product of a weight that was packed") {
+TEST_CASE("bf16: a change of precision affects the next product of a packed weight") {
   for_each_bf16([] {
     const Tensor a = randn({8, 64}), w = randn({64, 48}, DType::f32, 2);
     const auto three_times = [&] {
       const Tensor first = matmul(a, w);
-      for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), first));  // by then it is packed
+      for (int i = 0; i < 3; ++i) CHECK(identical(matmul(a, w), first));  // packed by then
       return first;
     };
     const auto exactly = [&] { return InF32(), three_times(); };
@@ -129,7 +130,7 @@ TEST_CASE("bf16: changing the precision changes the next product of a weight tha
   });
 }
 
-TEST_CASE("bf16: NaN and infinity go where they are used, and f64 is left alone") {
+TEST_CASE("bf16: NaN and infinity reach the elements that depend on them; f64 is not affected") {
   Tensor a = whole_numbers({20, 5}, 1);
   const Tensor b = whole_numbers({5, 40}, 2) + 0.5;
   const Tensor a64 = a.to(DType::f64) * 0.1, b64 = b.to(DType::f64), precise = matmul(a64, b64);
@@ -146,7 +147,7 @@ TEST_CASE("bf16: NaN and infinity go where they are used, and f64 is left alone"
   });
 }
 
-TEST_CASE("bf16: without rows, columns or depth there is nothing to do") {
+TEST_CASE("bf16: empty matrices") {
   for_each_bf16([] {
     for (const auto& [m, k, n] : {Sizes{0, 3, 4}, Sizes{3, 0, 4}, Sizes{3, 4, 0}}) {
       const Tensor a = zeros({m, k}), b = zeros({k, n}), bt = zeros({n, k});
@@ -163,7 +164,7 @@ TEST_CASE("bf16: without rows, columns or depth there is nothing to do") {
   });
 }
 
-TEST_CASE("tiles: the CPU's packing and products have the bits of the emulation") {
+TEST_CASE("tiles: packing and products of the CPU give the same bits as the emulation") {
   const Tensor x = concat({randn({45, 70}) * 1e-38, randn({45, 70})}, 0);  // some are subnormal
   const bool packs = simd::has_bf16() || simd::has_tiles();
   if (!packs) return;
@@ -192,9 +193,9 @@ TEST_CASE("tiles: the CPU's packing and products have the bits of the emulation"
   }
 }
 
-TEST_CASE("precision: it is the thread's own, and that of all tiles of its loops") {
+TEST_CASE("precision: set per thread, and used by all tiles of its parallel loops") {
   const test::ThreadsScope scope(2);
-  // No product is made, so that this runs on every CPU.
+  // Computes no product, so that the test runs on every CPU.
   detail::thread_precision = Precision::bf16;
   Precision elsewhere = Precision::bf16;
   std::thread([&] { elsewhere = precision(); }).join();
@@ -204,15 +205,14 @@ TEST_CASE("precision: it is the thread's own, and that of all tiles of its loops
     std::atomic<int> started{0}, right{0};
     parallel_for(2, [&](Index) {
       ++started;
-      while (started < 2) std::this_thread::yield();  // so that each thread has one
+      while (started < 2) std::this_thread::yield();  // each thread gets a tile
       right += precision() == wanted;
     });
     CHECK(right == 2);
   }
 }
 
-TEST_CASE(
-    "precision: where one is not faster, f32 is the next better, and setting it is an error") {
+TEST_CASE("precision: one that is not faster falls back to f32; setting it is an error") {
   int without = 0;
   test::for_each_target([&] {
     CHECK(fastest_precision(Precision::f32) == Precision::f32);

@@ -17,15 +17,14 @@
 namespace attune {
 namespace {
 
-/// A product of these sizes is large enough for OpenBLAS.
+/// A product of this size is large enough for OpenBLAS.
 constexpr Index m = 600, k = 800, n = 1200;
 
-/// The child's output in a process with these variables: the text of matmul_backends(),
-/// or its error.
+/// Output of a child process with these variables: the result of matmul_backends(), or its error.
 std::string products_with(std::map<std::string, std::string> environment) {
   for (const char* name : {"ATTUNE_PRODUCTS", "ATTUNE_TARGET"}) environment.try_emplace(name, "");
   const auto child =
-      test::run_test_case("products: the child of *", {.environment = std::move(environment)});
+      test::run_test_case("backends: the child of *", {.environment = std::move(environment)});
   REQUIRE_MESSAGE(child.status == 0, child.out);
   const std::size_t begin = child.out.find("products=") + 9;
   return child.out.substr(begin, child.out.find('\n', begin) - begin);
@@ -33,7 +32,7 @@ std::string products_with(std::map<std::string, std::string> environment) {
 
 }  // namespace
 
-TEST_CASE("products: the child of another test" * doctest::skip()) {
+TEST_CASE("backends: the child of another test" * doctest::skip()) {
   std::string text;
   try {
     text = matmul_backends();
@@ -49,7 +48,7 @@ TEST_CASE("products: the child of another test" * doctest::skip()) {
     }
     CHECK((matmul_backends_used() == portable_matmul_backend) ==
           (fuses && !blas && fastest == Precision::f32));
-    // Rows of our own kernels do not depend on the others; with few rows, OpenBLAS is not called.
+    // With our kernels a row does not depend on the others; OpenBLAS is not called for few rows.
     CHECK(difference(c.slice(0, 4), matmul(a.slice(0, 4), b)) <= (blas ? 1e-4 : 0));
   } catch (const Error& error) {
     text = error.what();
@@ -58,7 +57,7 @@ TEST_CASE("products: the child of another test" * doctest::skip()) {
   fmt::print("products={}\n", text);
 }
 
-TEST_CASE("products: the environment selects the backend") {
+TEST_CASE("backends: ATTUNE_PRODUCTS selects the backend") {
   const std::string own = "attune (" + simd_target() + ")";
   CHECK(products_with({}) == products_with({{"ATTUNE_PRODUCTS", "attune"}}));
   CHECK(products_with({{"ATTUNE_TARGET", simd_target()}}) == own);
@@ -71,7 +70,7 @@ TEST_CASE("products: the environment selects the backend") {
                 forced);
 }
 
-TEST_CASE("products: of whatever rows and threads, a row has the same bits") {
+TEST_CASE("backends: a row gives the same bits for any number of rows and threads") {
   const test::ThreadsScope scope(1);
   const Tensor a = randn({m, k}), b = randn({k, n}, DType::f32, 2);
   const Tensor all = matmul(a, b), one = matmul(a.slice(7, 8), b);

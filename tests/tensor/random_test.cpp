@@ -1,5 +1,5 @@
-// Expected numbers come from an implementation of Philox4x32-10 in Python, itself checked against
-// the known answers published with Random123, and from 200-bit arithmetic for the distributions.
+// Expected numbers were computed by an implementation of Philox4x32-10 in Python, which was checked
+// against the known answers published with Random123; for the distributions, in 200-bit arithmetic.
 
 #include <cmath>
 
@@ -22,13 +22,13 @@ using Block = std::array<std::uint32_t, 4>;
 
 }  // namespace
 
-TEST_CASE("Random: it is Philox4x32-10, with seed, stream and position in key and counter") {
+TEST_CASE("Random: equals Philox4x32-10 with seed, stream and position in key and counter") {
   CHECK(block(Random(0, 0)) == Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   const std::uint64_t seed = 0x299f31d0a4093822, stream = 0x0370734413198a2e;
   CHECK(block(Random(seed, stream)) == Block{0xb60a410e, 0x61bd7780, 0xa53f3958, 0x3d51eb3f});
   CHECK(block(Random::from({seed, stream, 4})) ==
         Block{0x314ddb4b, 0x0ab83527, 0x9fc3cabe, 0x3fc8cf4c});
-  // The counter's second word, and all of its reachable bits.
+  // The second word of the counter, with all bits that can be reached.
   CHECK(block(Random::from({7, 5, std::uint64_t{1} << 34})) ==
         Block{0xb94e203d, 0x80d0d3f8, 0x4542f3ad, 0xeba8fc48});
   constexpr std::uint64_t all = ~std::uint64_t{0};
@@ -36,9 +36,8 @@ TEST_CASE("Random: it is Philox4x32-10, with seed, stream and position in key an
         Block{0x8c5f4338, 0x4a57523d, 0x7e300cb1, 0x411fcefd});
 }
 
-TEST_CASE(
-    "Random: many words at once are those that come one by one, wherever they begin and end") {
-  constexpr std::uint64_t wrap = std::uint64_t{1} << 34;  // the counter's lower word begins anew
+TEST_CASE("Random: bits(span) equals single calls of bits(), at any position") {
+  constexpr std::uint64_t wrap = std::uint64_t{1} << 34;  // the lower word of the counter wraps
   for (const std::uint64_t position : {std::uint64_t{0}, std::uint64_t{3}, wrap - 50, ~wrap}) {
     for (const std::size_t n : {0, 1, 2, 5, 64, 333}) {
       Random one = Random::from({7, 5, position}), many = one;
@@ -66,7 +65,7 @@ TEST_CASE("Random: uniform numbers are the leading 53 bits of two words") {
   CHECK(random.uniform() == 0.51390614697111658);
 }
 
-TEST_CASE("Random: uniform numbers lie in [0, 1) and fill it evenly") {
+TEST_CASE("Random: uniform numbers are in [0, 1) and evenly distributed") {
   Random random(3);
   constexpr int n = 200'000;
   std::array<int, 16> bins{};
@@ -80,14 +79,14 @@ TEST_CASE("Random: uniform numbers lie in [0, 1) and fill it evenly") {
   CHECK(total / n == doctest::Approx(0.5).epsilon(5 * std::sqrt(1 / 12.0 / n) / 0.5));
   double chi_squared = 0;
   for (int count : bins) chi_squared += std::pow(count - n / 16.0, 2) / (n / 16.0);
-  CHECK(chi_squared < 37.7);  // 15 degrees of freedom: exceeded once in a thousand
+  CHECK(chi_squared < 37.7);  // 15 degrees of freedom: probability 0.1 %
   for (int i = 0; i < 1000; ++i) {
     const double v = random.uniform(-3, 2);
     REQUIRE((v >= -3 && v < 2));
   }
 }
 
-TEST_CASE("Random: below gives whole numbers under its bound, which must be positive") {
+TEST_CASE("Random: below gives integers below its bound, which must be positive") {
   Random random(42);
   for (Index expected : {99, 639, 213, 475, 507, 449, 611, 943})
     CHECK(random.below(1000) == expected);
@@ -96,8 +95,8 @@ TEST_CASE("Random: below gives whole numbers under its bound, which must be posi
   CHECK_THROWS_AS(random.below(-5), Error);
 }
 
-TEST_CASE("Random: below draws again where the remainder would be biased") {
-  // With this bound one draw in four is refused; here six are, of ten.
+TEST_CASE("Random: below redraws to avoid the bias of the remainder") {
+  // With this bound one draw in four is rejected on average; here 6 of 10 are.
   Random random(9);
   const Index bound = (Index{1} << 62) + (Index{1} << 61) + 1;
   for (Index expected :
@@ -107,17 +106,17 @@ TEST_CASE("Random: below draws again where the remainder would be biased") {
   CHECK(random.state()[2] == 2 * 10);
 }
 
-TEST_CASE("Random: below is even over its range") {
+TEST_CASE("Random: below is evenly distributed") {
   Random random(5);
   std::array<int, 7> bins{};
   constexpr int n = 70'000;
   for (int i = 0; i < n; ++i) ++bins[static_cast<std::size_t>(random.below(7))];
   double chi_squared = 0;
   for (int count : bins) chi_squared += std::pow(count - n / 7.0, 2) / (n / 7.0);
-  CHECK(chi_squared < 22.5);  // 6 degrees of freedom: exceeded once in a thousand
+  CHECK(chi_squared < 22.5);  // 6 degrees of freedom: probability 0.1 %
 }
 
-TEST_CASE("Random: normal numbers are those of Box and Muller to rounding") {
+TEST_CASE("Random: normal numbers equal Box and Muller's up to rounding") {
   Random random(42);
   for (double expected : {1.234541820550271, -2.9550533475152116, -1.4934674670939772,
                           -1.384791506980714, -0.39231718140509902, 0.82398762204017728}) {
@@ -125,7 +124,7 @@ TEST_CASE("Random: normal numbers are those of Box and Muller to rounding") {
   }
 }
 
-TEST_CASE("Random: normal numbers have the moments and the tails of the distribution") {
+TEST_CASE("Random: normal numbers have the moments and tails of the distribution") {
   Random random(6);
   constexpr int n = 400'000;
   double sums[5] = {};
@@ -149,7 +148,7 @@ TEST_CASE("Random: normal numbers have the moments and the tails of the distribu
   }
 }
 
-TEST_CASE("Random: a state goes on where it was taken, also in the middle of a block") {
+TEST_CASE("Random: a state resumes the sequence, also in the middle of a block") {
   Random random(11, 12);
   for (int drawn = 0; drawn < 9; ++drawn) {
     CAPTURE(drawn);
@@ -161,14 +160,14 @@ TEST_CASE("Random: a state goes on where it was taken, also in the middle of a b
   }
 }
 
-TEST_CASE("Random: seeds and streams give different numbers, the same ones the same") {
+TEST_CASE("Random: different seeds and streams give different numbers") {
   CHECK(block(Random(1)) == block(Random(1)));
   CHECK(block(Random(1)) != block(Random(2)));
   CHECK(block(Random(1, 1)) != block(Random(1, 2)));
   CHECK(block(Random(1, 2)) != block(Random(2, 1)));
 }
 
-TEST_CASE("randn: it draws in row-major order, and f32 rounds the numbers of f64") {
+TEST_CASE("randn: draws in row-major order; f32 is f64 rounded") {
   Random random(7);
   naive::Array expected(Shape{3, 2, 5});
   naive::for_each_index(expected.shape(),
@@ -177,7 +176,7 @@ TEST_CASE("randn: it draws in row-major order, and f32 rounds the numbers of f64
   CHECK(identical(randn({3, 2, 5}, DType::f32, 7), expected.tensor(DType::f32)));
 }
 
-TEST_CASE("shuffled: each number once, in every order about as often") {
+TEST_CASE("shuffled: a permutation; all permutations are about equally frequent") {
   std::vector<int> seen(6, 0);
   for (std::uint64_t seed = 0; seed < 6000; ++seed) {
     const auto order = shuffled(3, Random(seed));
@@ -187,9 +186,7 @@ TEST_CASE("shuffled: each number once, in every order about as often") {
   for (const int count : seen) CHECK(count == doctest::Approx(1000).epsilon(0.1));
 }
 
-TEST_CASE(
-    "Random tensors: each call draws new numbers, in the range and with the frequencies asked "
-    "for") {
+TEST_CASE("Random tensors: each call draws new numbers, with the requested range and frequencies") {
   Random random(3);
   const Tensor x = normal({40, 100}, random, DType::f64),
                again = normal({40, 100}, random, DType::f64);
@@ -218,7 +215,7 @@ TEST_CASE(
   CHECK_ERROR("permutation: n = -1 is negative", permutation(-1, random));
 }
 
-TEST_CASE("Random: it goes on from a saved state, and refuses what is none") {
+TEST_CASE("Random: save and load; a malformed state is an error") {
   std::map<std::string, std::string> metadata;
   Random random(7, 3), resumed(0);
   random.normal();

@@ -1,4 +1,4 @@
-// Padding in recurrences; their equations and gradients are checked one layer up.
+// Padding in recurrences. tests/autograd checks their equations and gradients.
 
 #include <cmath>
 
@@ -21,7 +21,7 @@ Tensor mask() { return mask_of(steps, {5, 2, 4}); }
 constexpr Cell cells[] = {Cell::lstm, Cell::gru, Cell::gru_reset_before};
 constexpr Direction directions[] = {Direction::forward, Direction::backward};
 
-/// A recurrence with its input and weights.
+/// A recurrence with its inputs and weights.
 struct Input : RecurrenceOf<Tensor> {
   Tensor xw, w_h;
 };
@@ -46,10 +46,10 @@ Input input_of(Cell cell, Direction direction, const Tensor& mask = {}) {
   return in;
 }
 
-/// Whether both are undefined, or the same to the bit.
+/// True if both are undefined or the same bit for bit.
 bool same(const Tensor& x, const Tensor& y) { return x.defined() ? identical(x, y) : !y.defined(); }
 
-/// Sentence b alone: its first steps, and only its row of every state.
+/// Sentence b alone: its steps without padding, and its row of every state.
 Tensor sentence(const Tensor& x, Index b) {
   if (!x.defined()) return x;
   const Tensor column = slice(x, 1, b, b + 1);
@@ -78,7 +78,7 @@ TEST_CASE("recurrences: padding carries the states over, in both directions") {
   }
 }
 
-TEST_CASE("recurrences: a padded batch is its sentences one by one to the bit") {
+TEST_CASE("recurrences: a padded batch gives the same bits as its sentences one by one") {
   for (Cell cell : cells) {
     for (Direction direction : directions) {
       const Input in = input_of(cell, direction, mask());
@@ -108,7 +108,7 @@ TEST_CASE("recurrences: a padded batch is its sentences one by one to the bit") 
   }
 }
 
-TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
+TEST_CASE("lstm: inputs and given gradients are not modified") {
   const Input in = input_of(Cell::lstm, Direction::forward, mask());
   const RecurrentStates out = run_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9),
@@ -120,12 +120,12 @@ TEST_CASE("lstm: the inputs and the given gradients are left as they were") {
   CHECK(identical(in.c0, c0_before));
 }
 
-TEST_CASE("last_step: where a direction's last state stands") {
+TEST_CASE("last_step: index of the final state in each direction") {
   CHECK(last_step(5, Direction::forward) == 4);
   CHECK(last_step(5, Direction::backward) == 0);
 }
 
-TEST_CASE("lstm and gru: a batch of no sentences has no states") {
+TEST_CASE("lstm and gru: an empty batch gives empty states") {
   for (Cell cell : cells) {
     const Index width = gates_of(cell) * 3;
     const Input in{{.cell = cell}, zeros({2, 0, width}), zeros({3, width})};

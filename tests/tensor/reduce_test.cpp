@@ -11,14 +11,14 @@
 
 namespace attune {
 
-TEST_CASE("sum: many f32 numbers lose nothing") {
-  // One running float would stop at 2^24.
+TEST_CASE("sum: adds many f32 numbers without loss") {
+  // A single f32 accumulator would not grow beyond 2^24.
   const Tensor total = sum(ones({20000000, 2}), {0});
   CHECK(total.to_vector<float>() == std::vector<float>{20000000.0f, 20000000.0f});
   CHECK(sum(full({1 << 20}, 0.1)).item() == doctest::Approx((1 << 20) * 0.1f).epsilon(1e-7));
 }
 
-TEST_CASE("sum: over any axes it is what a loop over elements gives") {
+TEST_CASE("sum: over any axes it equals a loop over elements") {
   const Tensor x = randn({3, 2, 5, 4}, DType::f64);
   for (unsigned chosen = 1; chosen < 16; ++chosen) {
     std::vector<int> axes, from_end;
@@ -34,7 +34,7 @@ TEST_CASE("sum: over any axes it is what a loop over elements gives") {
   CHECK(sum(x, {}, KeepAxes::yes).shape() == Shape{1, 1, 1, 1});
 }
 
-TEST_CASE("sum: extents beyond one tile or one block of columns") {
+TEST_CASE("sum: extents larger than one tile or block of columns") {
   for (const Shape& shape : {Shape{3, 700}, Shape{700, 3}, Shape{2, 300, 270}, Shape{40000}}) {
     const Tensor x = randn(shape, DType::f64, 2);
     for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -43,7 +43,7 @@ TEST_CASE("sum: extents beyond one tile or one block of columns") {
   }
 }
 
-TEST_CASE("sum: of no elements it is 0, and an axis that is not there is an error") {
+TEST_CASE("sum: 0 for no elements; a missing axis is an error") {
   CHECK(identical(sum(zeros({0}, DType::f64)), scalar(0, DType::f64)));
   CHECK(identical(sum(zeros({3, 0}, DType::f64), {1}), zeros({3}, DType::f64)));
   CHECK(identical(sum(zeros({0, 3}, DType::f64), {0}), zeros({3}, DType::f64)));
@@ -53,7 +53,7 @@ TEST_CASE("sum: of no elements it is 0, and an axis that is not there is an erro
   CHECK(identical(sum(ints({2}, {1, 2})), ints({}, {3})));
 }
 
-TEST_CASE("mean: it is the sum divided by the number of elements") {
+TEST_CASE("mean: equals the sum divided by the number of elements") {
   const Tensor x = randn({3, 2, 5}, DType::f64, 3);
   CHECK(difference(mean(x, {0, 2}), sum(x, {0, 2}) / 15.0) <= 1e-15);
   CHECK(difference(mean(x), sum(x) / 30.0) <= 1e-15);
@@ -63,7 +63,7 @@ TEST_CASE("mean: it is the sum divided by the number of elements") {
   CHECK(reduced_size({3, 2, 5}, {}) == 30);
 }
 
-TEST_CASE("sum_to: it undoes broadcasting") {
+TEST_CASE("sum_to: sums over broadcast axes") {
   const Tensor x = randn({3, 2, 5}, DType::f64, 4);
   CHECK(difference(sum_to(x, {5}), naive::sum(x, {0, 1})) <= 1e-14);
   CHECK(difference(sum_to(x, {2, 1}), naive::sum(x, {0, 2}).reshape({2, 1})) <= 1e-14);
@@ -76,8 +76,7 @@ TEST_CASE("sum_to: it undoes broadcasting") {
   CHECK_ERROR("sum_to: (4, 3, 2, 5) does not broadcast to (3, 2, 5)", sum_to(x, {4, 3, 2, 5}));
 }
 
-TEST_CASE(
-    "argmax: it is the place of the largest element, the first of equals; of nothing an error") {
+TEST_CASE("argmax: index of the largest element, the first of equals; an empty axis is an error") {
   CHECK(identical(argmax(reals({3, 4}, {1, 5, 2, 5, -1, -3, -2, -1, 7, 7, 7, 7})),
                   ints({3}, {1, 0, 0})));
   CHECK(identical(argmax(reals({2, 1, 2}, {1, 2, 4, 3})), ints({2, 1}, {1, 0})));
@@ -95,7 +94,7 @@ TEST_CASE(
   CHECK(argmax(zeros({0, 3})).shape() == Shape{0});
 }
 
-TEST_CASE("sum_of_squares: it is accumulated in double, over all tiles") {
+TEST_CASE("sum_of_squares: accumulates in double, over all tiles") {
   CHECK(sum_of_squares(reals({2, 2}, {1, -2, 3, 0.5})) == 14.25);
   CHECK(sum_of_squares(zeros({0})) == 0);
   for (const DType dtype : {DType::f32, DType::f64}) {  // 1 + 4 + 9 + ... = n (n + 1) (2n + 1) / 6
@@ -111,7 +110,7 @@ TEST_CASE("sum_of_squares: it is accumulated in double, over all tiles") {
   CHECK(sum_of_squares(full({3}, 1e30)) == doctest::Approx(3e60).epsilon(1e-6));
 }
 
-TEST_CASE("max_forward: values and places along every axis, more columns than one block") {
+TEST_CASE("max_forward: values and indices along every axis, more columns than one block") {
   const Tensor x = randn({7, 3, 150}, DType::f64, 6);
   for (int axis : {0, 1, 2}) {
     const auto [values, places] = max_forward(x, axis);
@@ -125,7 +124,7 @@ TEST_CASE("max_forward: values and places along every axis, more columns than on
   }
 }
 
-TEST_CASE("max_forward: what is not a number is the largest") {
+TEST_CASE("max_forward: NaN counts as largest") {
   const auto [values, places] = max_forward(reals({2, 4}, {1, nan, 9, nan, nan, 5, 6, 7}), 1);
   CHECK(identical(values, reals({2, 1}, {nan, nan})));
   CHECK(identical(places, ints({2, 1}, {1, 0})));
@@ -146,7 +145,7 @@ TEST_CASE("norm: along every axis, kept or not, from tiny to huge") {
   CHECK(std::isnan(norm(reals({2}, {nan, 1}), 0).item()));
 }
 
-TEST_CASE("first_non_finite: the first element in row-major order, with its place") {
+TEST_CASE("first_non_finite: the first element in row-major order, with its index") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor x = reals({2, 3}, {1, 2, 3, 4, -infinity, nan}).to(dtype);
     CHECK(first_non_finite(x) == "(2, 3), element (1, 1) is -inf");
@@ -161,7 +160,7 @@ TEST_CASE("first_non_finite: the first element in row-major order, with its plac
   }
 }
 
-TEST_CASE("first_non_finite: large numbers are finite; whole ones, none, and no tensor too") {
+TEST_CASE("first_non_finite: empty for large numbers, i32, empty and undefined tensors") {
   CHECK(first_non_finite(full({3}, std::numeric_limits<float>::max())) == "");
   CHECK(first_non_finite(full({3}, std::numeric_limits<double>::max(), DType::f64)) == "");
   CHECK(first_non_finite(zeros({0, 3})) == "");

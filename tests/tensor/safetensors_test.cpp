@@ -19,7 +19,7 @@
 namespace attune {
 namespace {
 
-/// A file's bytes: header length, header, data.
+/// The bytes of a file: header length, header, data.
 std::string file_of(const std::string& header, const std::string& data = {}) {
   const std::uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');
@@ -27,22 +27,22 @@ std::string file_of(const std::string& header, const std::string& data = {}) {
   return bytes + header + data;
 }
 
-/// One entry of a header.
+/// One tensor's entry in a header.
 std::string entry(const std::string& name, const std::string& shape, const std::string& offsets,
                   const std::string& dtype = "F32") {
   return fmt::format(R"("{}":{{"dtype":"{}","shape":{},"data_offsets":{}}})", name, dtype, shape,
                      offsets);
 }
 
-/// A file whose header has these entries.
+/// The bytes of a file with these header entries.
 std::string file_with(const std::vector<std::string>& entries, const std::string& data) {
   std::string header;
   for (const std::string& e : entries) header.append(header.empty() ? "{" : ",").append(e);
   return file_of(header + "}", data);
 }
 
-/// What reading these bytes as a file says; checks that the message begins with the path, and that
-/// the bytes in memory are refused for the same reason.
+/// The error of reading these bytes as a file, without the path that it must begin with. Checks
+/// that reading them from memory gives the same error.
 std::string rejection(const std::string& bytes) {
   const ScratchDirectory scratch;
   const auto path = scratch / "model.safetensors";
@@ -76,7 +76,7 @@ Safetensors example() {
 
 }  // namespace
 
-TEST_CASE("Safetensors: all dtypes, shapes, names and metadata come back as they were") {
+TEST_CASE("Safetensors: a round trip keeps dtypes, shapes, names and metadata") {
   const ScratchDirectory scratch;
   const Safetensors saved = example();
   save_safetensors(scratch / "a", saved);
@@ -94,14 +94,14 @@ TEST_CASE("Safetensors: all dtypes, shapes, names and metadata come back as they
   }
 }
 
-TEST_CASE("Safetensors: not-a-numbers and views come back bit for bit") {
+TEST_CASE("Safetensors: a round trip keeps NaN and views bit for bit") {
   const ScratchDirectory scratch;
   const Tensor x = reals({3, 1}, {1, std::numeric_limits<double>::quiet_NaN(), -0.0});
   save_safetensors(scratch / "a", {{{"x", x.slice(1, 3)}}, {}});
   CHECK(identical(*load_safetensors(scratch / "a").find("x"), x.slice(1, 3)));
 }
 
-TEST_CASE("Safetensors: the bytes are those of the format") {
+TEST_CASE("Safetensors: the bytes follow the format") {
   const ScratchDirectory scratch;
   save_safetensors(scratch / "a", example());
   const std::string bytes = read_file(scratch / "a");
@@ -133,7 +133,7 @@ TEST_CASE("Safetensors: the bytes are those of the format") {
   CHECK(data.size() == 6 * 4 + 2 * 8 + 3 * 4 + 0 + 4);
 }
 
-TEST_CASE("Safetensors: no tensors and no metadata are a file too") {
+TEST_CASE("Safetensors: a file without tensors and metadata") {
   const ScratchDirectory scratch;
   save_safetensors(scratch / "a", {});
   const Safetensors loaded = load_safetensors(scratch / "a");
@@ -141,7 +141,7 @@ TEST_CASE("Safetensors: no tensors and no metadata are a file too") {
   CHECK(loaded.metadata.empty());
 }
 
-TEST_CASE("Safetensors: files of other writers, in another order and with spaces, are read") {
+TEST_CASE("Safetensors: reads files of other writers, with another order and spaces") {
   const ScratchDirectory scratch;
   write_file(scratch / "a", file_of(fmt::format("{{ {} , {} }}  ", entry("b", "[1]", "[4, 8]"),
                                                 entry("a", "[1]", "[0,4]", "I32")),
@@ -151,7 +151,7 @@ TEST_CASE("Safetensors: files of other writers, in another order and with spaces
   CHECK(loaded.find("a")->item() == 5);
 }
 
-TEST_CASE("Safetensors: a file cut off anywhere is refused") {
+TEST_CASE("Safetensors: a file truncated at any byte is refused") {
   const ScratchDirectory scratch;
   save_safetensors(scratch / "a", example());
   const std::string bytes = read_file(scratch / "a");
@@ -162,7 +162,7 @@ TEST_CASE("Safetensors: a file cut off anywhere is refused") {
   CHECK(rejection(bytes) == "no error");
 }
 
-/// A file, and why it is refused; with an empty reason, whatever that is.
+/// A file and the expected error; an empty text accepts any error.
 struct Refused {
   std::string file, reason = "";
 };
@@ -189,7 +189,7 @@ TEST_CASE("Safetensors: trailing bytes, gaps and overlaps are refused") {
        {file_with({x1, entry("y", "[1]", "[0,4]")}, eight)}});
 }
 
-TEST_CASE("Safetensors: sizes beyond the file are refused before anything is allocated") {
+TEST_CASE("Safetensors: sizes beyond the file are refused before memory is allocated") {
   const std::size_t before = buffer_statistics().peak;
   const auto x = [](const char* shape, const char* offsets) {
     return file_with({entry("x", shape, offsets)}, four);
@@ -203,7 +203,7 @@ TEST_CASE("Safetensors: sizes beyond the file are refused before anything is all
   CHECK(buffer_statistics().peak == before);
 }
 
-TEST_CASE("Safetensors: a header length that is not plausible is refused") {
+TEST_CASE("Safetensors: an implausible header length is refused") {
   for (std::uint64_t length : {std::uint64_t{3}, std::uint64_t{1} << 20, std::uint64_t{1} << 40,
                                ~std::uint64_t{0}, ~std::uint64_t{0} - 7}) {
     std::string bytes = file_of("{}");
@@ -212,10 +212,10 @@ TEST_CASE("Safetensors: a header length that is not plausible is refused") {
   }
 }
 
-TEST_CASE("Safetensors: shapes that do not match their bytes, or are none, are refused") {
+TEST_CASE("Safetensors: malformed shapes, and shapes that do not match their bytes, are refused") {
   check_refused({{file_with({entry("x", "[1]", "[0,8]")}, eight), "'x' (1) does not take 8 bytes"},
                  {file_with({entry("x", "[2]", "[0,8]", "F64")}, eight)}});
-  // 2^32 + 2 has the same last 32 bits as 2.
+  // 2^32 + 2 has the same low 32 bits as 2.
   for (const std::string shape :
        {"[1,1,1,1,1,1,2]", "[-2]", "[-1,-2]", "[2.0]", "[2.5]", "[true,2]", "[\"2\"]", "[null]",
         "2", "\"2\"", "null", "{}", "[[2]]", "[4294967298]"}) {
@@ -223,7 +223,7 @@ TEST_CASE("Safetensors: shapes that do not match their bytes, or are none, are r
   }
 }
 
-TEST_CASE("Safetensors: offsets, dtypes and ranks that there are not are refused") {
+TEST_CASE("Safetensors: unsupported offsets, dtypes and ranks are refused") {
   for (const std::string offsets : {"[0.5,8.5]", "[-1,7]", "[false,8]", "[0]", "[]", "8", "null"}) {
     check_refused({{file_with({entry("x", "[2]", offsets)}, eight)}});
   }
@@ -235,7 +235,8 @@ TEST_CASE("Safetensors: offsets, dtypes and ranks that there are not are refused
       {{file_with({entry("x", "[1,1,1,1,1,1,1]", "[0,4]")}, four), "'x' has more than 6 axes"}});
 }
 
-TEST_CASE("Safetensors: other floating dtypes are widened, other integers narrowed, or refused") {
+TEST_CASE(
+    "Safetensors: other floating dtypes are widened; other integers are narrowed or refused") {
   const auto load = [](const std::string& dtype, const auto& values) {
     const auto n = static_cast<Index>(values.size());
     const std::string bytes(reinterpret_cast<const char*>(values.data()), sizeof values);
@@ -251,7 +252,7 @@ TEST_CASE("Safetensors: other floating dtypes are widened, other integers narrow
   constexpr auto inf = std::numeric_limits<float>::infinity();
   CHECK(same(load("BF16", std::array<std::uint16_t, 4>{0x3F80, 0xC049, 0xFF80, 0x7FC1}),
              Tensor::of<float>({4}, {1, -3.140625f, -inf, NAN})));
-  // The largest number, the least normal and subnormal ones, -0.
+  // The largest number, the smallest normal and subnormal ones, -0.
   CHECK(
       same(load("F16", std::array<std::uint16_t, 8>{0x3C00, 0xC248, 0x7BFF, 0x0400, 0x8001, 0x8000,
                                                     0xFC00, 0x7E00}),
@@ -278,7 +279,7 @@ TEST_CASE("Safetensors: other floating dtypes are widened, other integers narrow
   }
 }
 
-TEST_CASE("Safetensors: a name that occurs twice is refused, in entries and metadata too") {
+TEST_CASE("Safetensors: duplicate names are refused, also in entries and metadata") {
   check_refused(
       {{file_with({entry("x", "[1]", "[0,4]"), entry("x", "[1]", "[4,8]")}, eight),
         "'x' occurs twice"},
@@ -290,7 +291,7 @@ TEST_CASE("Safetensors: a name that occurs twice is refused, in entries and meta
        {file_of(R"({"__metadata__":{},"__metadata__":{}})"), "'__metadata__' occurs twice"}});
 }
 
-TEST_CASE("Safetensors: a header that is not the JSON expected is refused") {
+TEST_CASE("Safetensors: a header with unexpected JSON is refused") {
   check_refused({{file_of(R"({"x":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"y":[]}})"),
                   "'y' of 'x' is unknown or of a wrong type"},
                  {file_with({entry("x", "[1e999]", "[0,4]")}, four),
@@ -306,7 +307,8 @@ TEST_CASE("Safetensors: a header that is not the JSON expected is refused") {
   }
 }
 
-TEST_CASE("Safetensors: a header in depth, or of one long text, costs no more than its length") {
+TEST_CASE(
+    "Safetensors: a deeply nested or long header takes time and memory linear in its length") {
   const std::string deep = std::string(1 << 20, '[');
   for (const std::string start : {"", "{\"x\":{\"shape\":"}) {
     CHECK(rejection(file_of(start + deep)) ==
@@ -319,8 +321,8 @@ TEST_CASE("Safetensors: a header in depth, or of one long text, costs no more th
   CHECK(load_safetensors(scratch / "a").metadata == contents.metadata);
 }
 
-TEST_CASE("Safetensors: many tensors are written and read in the time of their number") {
-  Safetensors contents;  // would take minutes if each name were compared with all others
+TEST_CASE("Safetensors: time is linear in the number of tensors") {
+  Safetensors contents;  // quadratic time would take minutes
   for (int i = 0; i < 100'000; ++i) contents.add(fmt::format("layer{}.W", i), zeros({0}));
   const ScratchDirectory scratch;
   save_safetensors(scratch / "a", contents);
@@ -329,8 +331,7 @@ TEST_CASE("Safetensors: many tensors are written and read in the time of their n
   CHECK(loaded.find("layer99999.W") != nullptr);
 }
 
-TEST_CASE(
-    "Safetensors: anything but a regular file is an error with its path, and not waited for") {
+TEST_CASE("Safetensors: anything but a regular file is an error with its path, without blocking") {
   const ScratchDirectory scratch;
   CHECK_ERROR((scratch / "none").string() + ": cannot be read: No such file or directory",
               load_safetensors(scratch / "none"));
@@ -341,7 +342,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Safetensors: a bit that is flipped anywhere in a file is noticed") {
+TEST_CASE("Safetensors: a flipped bit anywhere in a file is detected") {
   const ScratchDirectory scratch;
   const auto path = scratch / "a";
   save_safetensors(path, {.tensors = {{"ids", ints({2}, {7, 0})}, {"w", full({2, 1}, 1.5)}},
@@ -364,7 +365,7 @@ TEST_CASE("Safetensors: a bit that is flipped anywhere in a file is noticed") {
   CHECK_NOTHROW(load_safetensors(path));
 }
 
-TEST_CASE("Safetensors: the checksum is that of its description") {
+TEST_CASE("Safetensors: the checksum is as documented") {
   const ScratchDirectory scratch;
   save_safetensors(scratch / "a", {.tensors = {{"ids", ints({3, 1}, {-7, 0, 258})},
                                                {"scalar", scalar(1, DType::f64)}},
@@ -381,12 +382,12 @@ TEST_CASE("Safetensors: the checksum is that of its description") {
     number(text.size());
     described += text;
   }
-  CHECK(XXH3_64bits("", 0) == 0x2d06800538d394c2u);  // as its author has it
+  CHECK(XXH3_64bits("", 0) == 0x2d06800538d394c2u);  // value of the reference implementation
   CHECK(load_safetensors(scratch / "a").checksum ==
         fmt::format("{:016x}", XXH3_64bits(described.data(), described.size())));
 }
 
-TEST_CASE("Safetensors: files of others have no checksum; half of one, or another's, is refused") {
+TEST_CASE("Safetensors: a checksum is optional; a partial or unknown one is refused") {
   const ScratchDirectory scratch;
   write_file(scratch / "a", file_of(R"({"__metadata__":{"checksum":"their own"}})"));
   const Safetensors loaded = load_safetensors(scratch / "a");
@@ -403,7 +404,7 @@ TEST_CASE("Safetensors: files of others have no checksum; half of one, or anothe
   CHECK(with(sum + "," + by + "\"XXH3-64\"").starts_with("its contents do not match its checksum"));
 }
 
-TEST_CASE("Safetensors: what is changed and saved again has a checksum of its own") {
+TEST_CASE("Safetensors: a changed and saved file has a new checksum") {
   const ScratchDirectory scratch;
   save_safetensors(scratch / "a", example());
   Safetensors contents = load_safetensors(scratch / "a");
@@ -415,14 +416,14 @@ TEST_CASE("Safetensors: what is changed and saved again has a checksum of its ow
   CHECK(again.metadata == example().metadata);
 }
 
-TEST_CASE("Safetensors: a name is added once") {
+TEST_CASE("Safetensors: adding a name twice is an error") {
   Safetensors contents;
   contents.add("x", zeros({2}));
   CHECK_ERROR("safetensors: the name 'x' occurs twice", contents.add("x", zeros({3})));
   CHECK(contents.find("x")->shape() == Shape{2});
 }
 
-TEST_CASE("Safetensors: names that cannot be saved are an error, and the old file stays") {
+TEST_CASE("Safetensors: invalid names are an error, and the old file is kept") {
   const ScratchDirectory scratch;
   save_safetensors(scratch / "a", example());
   const std::string before = read_file(scratch / "a");

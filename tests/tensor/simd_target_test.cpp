@@ -1,6 +1,6 @@
-// The same bits under every instruction set that fuses multiply-adds, and for any number of
-// threads; the same results, up to rounding, under the others. A process reads ATTUNE_TARGET once,
-// so that each is tried in a process of its own.
+// All instruction sets with fused multiply-adds give the same bits, for any number of threads; the
+// others the same results up to rounding. A process reads ATTUNE_TARGET once, so each instruction
+// set runs in a process of its own.
 
 #include <bit>
 #include <cmath>
@@ -38,10 +38,10 @@ double largest(const Tensor& x) {
   return result;
 }
 
-/// A rounding is off by at most u (2⁻²⁴ for f32, 2⁻⁵³ for f64) times what is rounded, and `size`
-/// bounds that: the absolute values of a sum's terms, added. A chain of n of them, none of which is
-/// enlarged on the way, is off by √n u size, as they are independent (Higham and Mary, 2019), and
-/// by no more than twice that from one that is rounded in other places.
+/// Error bounds. A rounding error is at most u (2⁻²⁴ for f32, 2⁻⁵³ for f64) times the rounded
+/// value, which is at most `size`, the sum of the absolute values of all terms. The error of a
+/// chain of n roundings that are not amplified is about √n u size, as they are independent (Higham
+/// and Mary, 2019). Two chains with different roundings differ by at most twice that.
 struct Result {
   std::string name;
   Tensor value;
@@ -65,12 +65,12 @@ std::vector<Result> results(DType dtype) {
   const Tensor a = randn({70, 301}, dtype), b = randn({301, 130}, dtype, 2);
   add("product", matmul(a, b), 2 * 301, largest(matmul(absolute(a), absolute(b))));
   const Tensor x = randn({70, 1003}, dtype, 3);
-  // 2 ulp are 4 u, as much as 16 roundings make.
+  // 2 ulp are 4 u, like 16 roundings.
   add("exp", exp(x), 16);
   add("tanh", tanh(x), 16);
   add("sigmoid", sigmoid(x), 16);
   add("sum of squares", scalar(sum_of_squares(x), DType::f64), 2 * 70 * 1003);
-  // The exponent x - max is below 10: its rounding makes one of 10 u in the result.
+  // The exponent x - max is below 10 in magnitude: rounding it changes the result by up to 10 u.
   add("softmax", softmax(x, 1), 1003 + 100);
   add("softplus", softplus(x), 20);
   const Tensor targets = zeros({70}, DType::i32);
@@ -80,7 +80,8 @@ std::vector<Result> results(DType dtype) {
   add("layer norm", normal.y, 2 * 1003 + 20);
   add("layer norm, backward", layer_norm_backward(x, gain, normal, x).dx, 4 * 1003 + 40);
 
-  // Weights so small that a step enlarges no error; H products and some forty roundings each.
+  // Weights are so small that a step does not amplify errors; H products and some 40
+  // roundings each.
   constexpr Index steps = 5, hidden = 33;
   const Tensor w = randn({hidden, 4 * hidden}, dtype, 5) * 0.02;
   const Tensor xw = randn({steps, 41, 4 * hidden}, dtype, 6),
@@ -104,7 +105,7 @@ std::vector<Result> results() {
 
 bool fuses(const std::string& target) { return target.starts_with("avx") || target == "neon"; }
 
-/// FNV-1a over the bits of 100,000 results of f, which draws its arguments.
+/// FNV-1a over the bits of 100,000 results of f, which draws its own arguments.
 template <class F>
 std::uint64_t hash_of_results(F f) {
   using T = std::invoke_result_t<F, Random&>;
@@ -117,7 +118,7 @@ std::uint64_t hash_of_results(F f) {
   return h;
 }
 
-/// A number of [2^low, 2^high), its exponent and its mantissa uniform.
+/// A number in [2^low, 2^high) with uniform exponent and mantissa.
 double of_any_size(Random& random, int low, int high) {
   const double mantissa = 1 + random.uniform();
   return std::ldexp(mantissa, static_cast<int>(low + random.below(high - low)));
@@ -140,7 +141,7 @@ TEST_CASE("simd target: the child of another test" * doctest::skip()) {
     CHECK_THROWS_AS(tanh(ones({3})), Error);
     return;
   }
-  matmul_backends();  // asks for the name of the instruction set, which must not change it
+  matmul_backends();  // reads the name of the instruction set, which must not change it
   REQUIRE(simd_target() == wanted);
   Safetensors contents;
   for (int n : {1, 2, 3, 4}) {
@@ -155,7 +156,8 @@ TEST_CASE("simd target: the child of another test" * doctest::skip()) {
   save_safetensors(file, contents);
 }
 
-TEST_CASE("simd target: each gives the same bits for 1 to 4 threads, and those of its kind") {
+TEST_CASE(
+    "simd target: same bits for 1 to 4 threads and for all targets with fused multiply-adds") {
   const ScratchDirectory directory;
   const std::string file = directory / "results";
   const std::string best = simd_target();
@@ -178,16 +180,16 @@ TEST_CASE("simd target: each gives the same bits for 1 to 4 threads, and those o
   });
 }
 
-TEST_CASE("simd target: nonsense in ATTUNE_TARGET is an error whenever a kernel is needed") {
+TEST_CASE("simd target: an invalid ATTUNE_TARGET is an error whenever a kernel is needed") {
   for (const std::string text : {"avx9", "AVX2", " avx2", "0"}) {
     const auto child = run_child({{"ATTUNE_TARGET", text}});
     CHECK_MESSAGE(child.status == 0, child.out);
   }
 }
 
-// Numbers from glibc 2.36, on x86-64 and on 64-bit ARM. Arguments are scaled by powers of two,
-// which is exact.
-TEST_CASE("simd target: the C library's functions in results give the same bits on each machine") {
+// Expected numbers are from glibc 2.36, on x86-64 and 64-bit ARM. Arguments are scaled by powers of
+// two, which is exact.
+TEST_CASE("simd target: the C library's functions give the same bits on each machine") {
 #ifdef __GLIBC__
   const bool comparable = fuses(simd_target());
 #else

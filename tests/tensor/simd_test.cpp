@@ -1,5 +1,5 @@
-// The vector functions against references in the next wider type, under every instruction set this
-// CPU has.
+// The vector functions compared with references in the next wider type, with every instruction set
+// of this CPU.
 
 #include <algorithm>
 #include <atomic>
@@ -33,7 +33,7 @@ struct Function {
   const char* name;
   void (*computed)(const T*, T*, Index);
   Wide<T> (*exact)(Wide<T>);
-  // Outside of these the function is 0, 1, -1 or infinite.
+  // Outside of these bounds the function is 0, 1, -1 or infinite.
   T low, high;
 };
 
@@ -55,8 +55,8 @@ const Function<T> kSigmoid{"sigmoid", sigmoid<T>, ExactSigmoid<T>,
 template <typename T>
 const Function<T> kFunctions[] = {kExp<T>, kTanh<T>, kSigmoid<T>};
 
-// |computed - exact| in units of the spacing of T at exact. Infinity counts as the number after the
-// largest finite one.
+// |computed - exact| in units of the spacing of T at exact. Infinity counts as the successor of the
+// largest finite number.
 template <typename T>
 double UlpError(T computed, Wide<T> exact) {
   using Limits = std::numeric_limits<T>;
@@ -88,8 +88,8 @@ template <typename T>
 std::vector<T> Inputs(const Function<T>& function) {
   std::vector<T> inputs;
   std::mt19937_64 random(1);
-  // Bit patterns, so all magnitudes, all kinds of NaN and the infinities. For float it is the
-  // greater part: 2^32 values are few enough.
+  // Random bit patterns: all magnitudes, all kinds of NaN, infinities. For float these are most of
+  // the samples, as there are only 2^32 values.
   if (std::is_same_v<T, float>) {
     for (std::uint64_t bits = 0; bits >> 32 == 0; bits += 997) {
       inputs.push_back(FromBits<T>(bits));
@@ -102,8 +102,8 @@ std::vector<T> Inputs(const Function<T>& function) {
       inputs.push_back(middle(random));
     }
   }
-  // Where something changes: the number of halvings or doublings taken out of e^x or, for tanh, of
-  // e^2x, the branches, the limits.
+  // Points where the algorithm changes: the exponent n of the reduction of e^x or, for tanh, of
+  // e^2x; the branches; the limits.
   constexpr double kLn2 = 0.693147180559945309;
   for (int i = -2160; i <= 2160; ++i) AddNeighbourhood(static_cast<T>(i * kLn2 / 4), inputs);
   for (const double x : {0.0, 0.625, 10.0, 18.0, 20.0, 38.0, 88.7228391, 89.0, 100.0, 103.97208,
@@ -180,7 +180,7 @@ void CheckLimits() {
   });
 }
 
-/// Of a NaN, whose bits WebAssembly leaves open, always the same.
+/// Replaces NaN, whose bits WebAssembly does not define, by a fixed value.
 template <typename T>
 std::vector<Bits<T>> AsBits(const std::vector<T>& values) {
   std::vector<Bits<T>> bits(values.size());
@@ -189,7 +189,8 @@ std::vector<Bits<T>> AsBits(const std::vector<T>& values) {
   return bits;
 }
 
-// All cuts of an array against the whole, with an eye on the elements next to the results.
+// Compares all parts of an array with the whole, and checks that elements around them are
+// not written.
 template <typename T>
 void CheckCuts(const Function<T>& function) {
   constexpr std::size_t kSize = 83;
@@ -232,7 +233,7 @@ TEST_CASE_TEMPLATE("simd functions: at most 2 ulp from the exact value", T, floa
   for (const Function<T>& function : kFunctions<T>) CheckAccuracy(function);
 }
 
-// Minutes, so only when asked for.
+// Takes minutes, so it runs only if it is selected by name.
 TEST_CASE("simd functions: every float is at most 2 ulp from the exact value" * doctest::skip()) {
   constexpr Index kBlock = 1 << 22, kTile = 1 << 14;
   std::vector<float> x(kBlock);
@@ -242,7 +243,7 @@ TEST_CASE("simd functions: every float is at most 2 ulp from the exact value" * 
     function.computed(&x[begin], y.data(), end - begin);
     Index count = 0;
     for (Index i = begin; i < end; ++i) {
-      // The spacing of floats is at least 2⁻²⁴ |exact|, so that most need no closer look.
+      // The spacing of floats is at least 2⁻²⁴ |exact|, so most values need no exact check.
       const bool close = std::abs(y[i - begin] - exact[i]) <= 0x1p-23 * std::abs(exact[i]);
       count += !close && UlpError(y[i - begin], exact[i]) > 2;
     }
@@ -266,13 +267,14 @@ TEST_CASE("simd functions: every float is at most 2 ulp from the exact value" * 
   }
 }
 
-TEST_CASE_TEMPLATE("simd functions: limits at infinity, NaN stays NaN, zero keeps its sign", T,
+TEST_CASE_TEMPLATE("simd functions: limits at infinity, NaN gives NaN, zero keeps its sign", T,
                    float, double) {
   CheckLimits<T>();
 }
 
-TEST_CASE_TEMPLATE("simd functions: an element's result does not depend on where the array is cut",
-                   T, float, double) {
+TEST_CASE_TEMPLATE(
+    "simd functions: an element's result does not depend on where the array is split", T, float,
+    double) {
   for (const Function<T>& function : kFunctions<T>) CheckCuts(function);
 }
 
@@ -280,7 +282,7 @@ TEST_CASE_TEMPLATE("simd functions: input and output may be the same array", T, 
   for (const Function<T>& function : kFunctions<T>) CheckInPlace(function);
 }
 
-TEST_CASE_TEMPLATE("simd largest: of any number of elements, wherever it stands", T, float,
+TEST_CASE_TEMPLATE("simd largest: any number of elements, the largest at any position", T, float,
                    double) {
   test::for_each_target([] {
     CHECK(largest(static_cast<const T*>(nullptr), 0) == -std::numeric_limits<T>::infinity());

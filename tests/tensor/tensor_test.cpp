@@ -16,7 +16,7 @@
 
 namespace attune {
 
-TEST_CASE("Shape: negative axes count from the end, and one that is not there is an error") {
+TEST_CASE("Shape: negative axes count from the end; a missing axis is an error") {
   const Shape shape{3, 2, 5};
   CHECK(shape.rank() == 3);
   CHECK(shape[0] == 3);
@@ -31,7 +31,7 @@ TEST_CASE("Shape: negative axes count from the end, and one that is not there is
   CHECK_THROWS_AS(shape.without(-4), Error);
 }
 
-TEST_CASE("Shape: with, without and inserted change one axis, where there is one") {
+TEST_CASE("Shape: with, without and inserted change one axis; a missing axis is an error") {
   const Shape shape{3, 2, 5};
   CHECK(shape.with(1, 7) == Shape{3, 7, 5});
   CHECK(shape.with(-1, 7) == Shape{3, 2, 7});
@@ -49,7 +49,7 @@ TEST_CASE("Shape: with, without and inserted change one axis, where there is one
   CHECK_THROWS_AS((Shape{1, 2, 3, 4, 5, 6}.inserted(0, 1)), Error);
 }
 
-TEST_CASE("Shape: its size, which is 1 for a scalar, equality, and how messages show it") {
+TEST_CASE("Shape: size (1 for a scalar), equality and text") {
   CHECK(Shape{3, 2, 5}.size() == 30);
   CHECK(Shape{}.size() == 1);
   CHECK(Shape{3, 0, 5}.size() == 0);
@@ -72,7 +72,7 @@ TEST_CASE("Shape: more than six axes and negative extents are errors") {
   CHECK_THROWS_AS((Shape{3, 2}.inserted(0, -1)), Error);
 }
 
-TEST_CASE("broadcast: axes are aligned at the end, extents of 1 stretch, others are an error") {
+TEST_CASE("broadcast: aligns axes at the end, repeats extents of 1; other extents are an error") {
   CHECK(broadcast("add", {3, 2, 5}, {5}) == Shape{3, 2, 5});
   CHECK(broadcast("add", {2, 1}, {3, 1, 5}) == Shape{3, 2, 5});
   CHECK(broadcast("add", {}, {3, 2}) == Shape{3, 2});
@@ -84,7 +84,7 @@ TEST_CASE("broadcast: axes are aligned at the end, extents of 1 stretch, others 
   CHECK_THROWS_AS(broadcast("add", {0}, {2}), Error);
 }
 
-TEST_CASE("Tensor: of takes values in row-major order, as many as there are elements") {
+TEST_CASE("Tensor: of takes values in row-major order; their number must be the size") {
   const Tensor x = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   CHECK(x.dtype() == DType::f32);
   CHECK(x.shape() == Shape{2, 3});
@@ -95,7 +95,7 @@ TEST_CASE("Tensor: of takes values in row-major order, as many as there are elem
   CHECK_ERROR("tensor: 1 values were given for (0)", reals({0}, {1}));
 }
 
-TEST_CASE("Tensor: copies and views share the elements, a clone does not") {
+TEST_CASE("Tensor: copies and views share the elements; a clone does not") {
   Tensor x = reals({3, 2}, {1, 2, 3, 4, 5, 6});
   const Tensor clone = x.slice(1, 2).clone();
   CHECK_FALSE(clone.shares_buffer_with(x));
@@ -119,7 +119,7 @@ TEST_CASE("Tensor: writing through a view of a view reaches the right element") 
   CHECK(identical(x, expected.tensor()));
 }
 
-TEST_CASE("Tensor: it is unique while nobody else holds its buffer") {
+TEST_CASE("Tensor: unique while no other Tensor shares its buffer") {
   Tensor x = zeros({3});
   CHECK(x.unique());
   {
@@ -132,7 +132,7 @@ TEST_CASE("Tensor: it is unique while nobody else holds its buffer") {
   CHECK_FALSE(Tensor().shares_buffer_with(Tensor()));
 }
 
-TEST_CASE("Tensor: reshape keeps the order of elements, fills in -1, and must fit") {
+TEST_CASE("Tensor: reshape keeps the order of elements and computes -1; other sizes are an error") {
   const Tensor x = reals({2, 3}, {1, 2, 3, 4, 5, 6});
   CHECK(identical(x.reshape({3, 2}), reals({3, 2}, {1, 2, 3, 4, 5, 6})));
   CHECK(x.reshape({-1}).shape() == Shape{6});
@@ -143,14 +143,14 @@ TEST_CASE("Tensor: reshape keeps the order of elements, fills in -1, and must fi
   CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (4, -1)", x.reshape({4, -1}));
   CHECK_ERROR("reshape: (2, 3) with 6 elements cannot become (-1, -1)", x.reshape({-1, -1}));
   CHECK_THROWS_AS(x.reshape({-2, -3}), Error);
-  CHECK_THROWS_AS(zeros({0}).reshape({0, -1}), Error);  // -1 could be anything
+  CHECK_THROWS_AS(zeros({0}).reshape({0, -1}), Error);  // any value of -1 would fit
   CHECK_THROWS_AS(Tensor().reshape({1}), Error);
   constexpr Index large = Index{1} << 32;
   CHECK_THROWS_AS(zeros({0}).reshape({large, large}), Error);
   CHECK_THROWS_AS(zeros({4}).reshape({large, large, 4}), Error);
 }
 
-TEST_CASE("Tensor: elements are accessed as what they are") {
+TEST_CASE("Tensor: access with another element type is an error") {
   Tensor x = zeros({3, 2});
   CHECK_ERROR("tensor: f32 (3, 2) was accessed as f64", x.data<double>());
   CHECK_ERROR("tensor: an undefined tensor was accessed", Tensor().data<float>());
@@ -158,7 +158,7 @@ TEST_CASE("Tensor: elements are accessed as what they are") {
   CHECK_THROWS_AS(Tensor().data<float>(), Error);
 }
 
-TEST_CASE("Tensor: at is one element, by its place") {
+TEST_CASE("Tensor: at accesses one element by its index") {
   Tensor x = ints({2, 3}, {1, 2, 3, 4, 5, 6});
   CHECK(x.at<std::int32_t>({1, 2}) == 6);
   CHECK(x[1].at<std::int32_t>({0}) == 4);
@@ -172,12 +172,12 @@ TEST_CASE("Tensor: at is one element, by its place") {
   CHECK_ERROR("tensor: i32 (2, 3) was accessed as f32", x.at<float>({0, 0}));
 }
 
-TEST_CASE("Tensor: what is assigned to has a name, as a view would be exchanged and lost") {
+TEST_CASE("Tensor: assignment to a temporary view does not compile") {
   static_assert(std::is_assignable_v<Tensor&, Tensor>);
   static_assert(!std::is_assignable_v<Tensor, Tensor>);
 }
 
-TEST_CASE("Tensor: item is for one element only") {
+TEST_CASE("Tensor: item requires exactly one element") {
   CHECK(reals({1, 1}, {7}).item() == 7);
   CHECK(ints({}, {-3}).item() == -3);
   CHECK_ERROR("item: one element was expected: (2)", zeros({2}).item());
@@ -185,7 +185,7 @@ TEST_CASE("Tensor: item is for one element only") {
   CHECK_THROWS_AS(Tensor().item(), Error);
 }
 
-TEST_CASE("Tensor: to converts, and does nothing where there is nothing to convert") {
+TEST_CASE("Tensor: to converts the dtype; with the same dtype it copies nothing") {
   const Tensor x = Tensor::of<double>({4}, {1.75, -1.75, 1e-50, 3});
   CHECK(x.to(DType::i32).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, -1, 0, 3});
   CHECK(x.to(DType::f32).to_vector<float>() == std::vector<float>{1.75f, -1.75f, 0, 3});
@@ -194,7 +194,7 @@ TEST_CASE("Tensor: to converts, and does nothing where there is nothing to conve
   CHECK(x.slice(1, 3).to(DType::f32).shape() == Shape{2});
 }
 
-TEST_CASE("Tensor: rows outside a tensor do not exist") {
+TEST_CASE("Tensor: indices and slices out of range are errors") {
   const Tensor x = zeros({3, 2});
   CHECK_ERROR("tensor: row 3 of (3, 2) does not exist", x[3]);
   CHECK(x[-1].shares_buffer_with(x));
@@ -214,8 +214,7 @@ TEST_CASE("Tensor: a size that overflows is an error, not a small tensor") {
   CHECK_THROWS_AS(Tensor::uninitialized({std::numeric_limits<Index>::max()}), Error);
 }
 
-TEST_CASE(
-    "Tensor: no product of extents wraps, without elements either, and no sum with a number") {
+TEST_CASE("Tensor: products and sums of extents that overflow are errors, also without elements") {
   constexpr Index large = Index{1} << 62, most = std::numeric_limits<Index>::max();
   const std::string size =
       "shape: the size of (0, 4611686018427387904, 4611686018427387904) overflows";
@@ -229,7 +228,7 @@ TEST_CASE(
   CHECK_THROWS_AS(add_to_slice(y, zeros({2}), 0, most), Error);
 }
 
-TEST_CASE("Tensor: numbers that no i32 holds are errors, where they were undefined") {
+TEST_CASE("Tensor: numbers that do not fit in i32 are errors") {
   for (const double bad : {std::nan(""), 1e20, 0x1p31, -0x1p31 - 1}) {
     CHECK_THROWS_AS(reals({2}, {0, bad}).to(DType::i32), Error);
     CHECK_THROWS_AS(reals({2}, {0, bad}).to_vector<std::int32_t>(), Error);
@@ -239,12 +238,12 @@ TEST_CASE("Tensor: numbers that no i32 holds are errors, where they were undefin
   const std::vector<std::int32_t> ends = {std::numeric_limits<std::int32_t>::min(),
                                           std::numeric_limits<std::int32_t>::max()};
   CHECK(reals({2}, {-0x1p31, 0x1p31 - 1}).to_vector<std::int32_t>() == ends);
-  // Before anything is allocated: 4 TiB, and 8 GiB.
+  // The error comes before an allocation of 4 TiB and of 8 GiB.
   CHECK_ERROR("arange: 1099511627775 does not fit in i32", arange(Index{1} << 40));
   CHECK_ERROR("arange: 2147483648 does not fit in i32", arange((Index{1} << 31) + 1));
 }
 
-TEST_CASE("Tensor: operations in place refuse views that overlap, and take the same elements") {
+TEST_CASE("Tensor: in-place operations accept identical operands and refuse partial overlap") {
   const Tensor x = randn({6, 3});
   Tensor top = x.slice(0, 4), bottom = x.slice(2, 6), all = x;
   CHECK_ERROR("copy: f32 (4, 3) and f32 (4, 3) overlap in memory", copy(top, bottom));
@@ -266,7 +265,7 @@ TEST_CASE("Tensor: operations in place refuse views that overlap, and take the s
   CHECK_THROWS_AS(add_product(x, x, top), Error);
 }
 
-TEST_CASE("Tensor: one without elements is a tensor, and six axes are possible") {
+TEST_CASE("Tensor: empty tensors, and six axes") {
   const Tensor x = zeros({0, 3});
   CHECK(x.defined());
   CHECK(x.size() == 0);
@@ -277,7 +276,7 @@ TEST_CASE("Tensor: one without elements is a tensor, and six axes are possible")
   CHECK(six[0].rank() == 5);
 }
 
-TEST_CASE("Tensor: zeros, ones, full, scalar and arange hold what they say, in f32 unless asked") {
+TEST_CASE("Tensor: zeros, ones, full, scalar and arange; f32 is the default of most") {
   CHECK(identical(zeros({2}), Tensor::of<float>({2}, {0, 0})));
   CHECK(identical(ones({2}, DType::f64), reals({2}, {1, 1})));
   CHECK(identical(full({2}, 2.5), Tensor::of<float>({2}, {2.5, 2.5})));
@@ -303,7 +302,7 @@ TEST_CASE("Tensor: fill and copy write into views") {
   CHECK_ERROR("copy: dtypes differ: f32 (2) and f64 (2)", copy(zeros({2}), last));
 }
 
-TEST_CASE("Tensor: an undefined one says so") {
+TEST_CASE("Tensor: errors and text of an undefined tensor") {
   const Tensor none;
   CHECK_FALSE(none.defined());
   CHECK(to_string(none) == "undefined tensor");
@@ -313,7 +312,7 @@ TEST_CASE("Tensor: an undefined one says so") {
               require_same_dtype("add", none, zeros({2})));
 }
 
-TEST_CASE("Tensor: it prints rows on lines, aligned, and of a large one the corners") {
+TEST_CASE("Tensor: prints aligned rows; only the corners of a large tensor") {
   CHECK(to_string(Tensor::of<float>({2, 2}, {1, 2.5, -3, 4})) ==
         "f32 (2, 2)\n[[  1, 2.5],\n [ -3,   4]]");
   CHECK(to_string(ints({}, {3})) == "i32 () 3");
@@ -330,7 +329,7 @@ TEST_CASE("Tensor: it prints rows on lines, aligned, and of a large one the corn
   CHECK(out.str() == "f64 (1) [0.12] (2, 3)");
 }
 
-TEST_CASE("visit_floating: it calls with the element type and refuses whole numbers") {
+TEST_CASE("visit_floating: calls with the element type; i32 is an error") {
   CHECK(visit_floating("f", zeros({1}), [](auto zero) { return sizeof zero; }) == 4);
   CHECK(visit_floating("f", zeros({1}, DType::f64), [](auto zero) { return sizeof zero; }) == 8);
   CHECK_ERROR("f: f32 or f64 was expected: i32 (2)",
@@ -338,7 +337,7 @@ TEST_CASE("visit_floating: it calls with the element type and refuses whole numb
   CHECK_ERROR("f: the tensor is not defined", visit_floating("f", Tensor(), [](auto) {}));
 }
 
-TEST_CASE("Mask: of 1 and 0 in any dtype; anything else is an error where the mask is made") {
+TEST_CASE("Mask: 1 and 0 in any dtype; other values are an error at construction") {
   for (const DType dtype : {DType::f32, DType::f64, DType::i32}) {
     const Tensor values = ints({2, 2}, {1, 0, 1, 1}).to(dtype);
     const Mask mask = values;

@@ -27,7 +27,7 @@
 namespace attune {
 namespace {
 
-/// All threads of this process, those that are made meanwhile too, share one CPU.
+/// Pins all threads of this process to one CPU, including those that are created meanwhile.
 class OneCpu {
  public:
   OneCpu() {
@@ -47,7 +47,7 @@ class OneCpu {
   cpu_set_t before_{};
 };
 
-/// Takes the CPU from whatever thread runs, again and again.
+/// Preempts the running threads again and again.
 class Interruptions {
  public:
   explicit Interruptions(std::chrono::microseconds interval) {
@@ -65,7 +65,7 @@ class Interruptions {
   }
 };
 
-/// The results of f with one, two and three threads are the same bits.
+/// Checks that f gives the same bits with one, two and three threads.
 template <class F>
 void check_thread_independence(F f) {
   std::vector<std::vector<Tensor>> results;
@@ -82,7 +82,7 @@ void check_thread_independence(F f) {
 
 }  // namespace
 
-TEST_CASE("threads: inside a tile their number can be asked for, but not changed") {
+TEST_CASE("Threads: inside a tile their number can be read, but not changed") {
   const test::ThreadsScope scope(2);
   std::atomic<int> right{0}, refused{0};
   parallel_for(8, [&](Index) {
@@ -109,15 +109,15 @@ TEST_CASE("Threads: every tile runs exactly once") {
   }
 }
 
-TEST_CASE("Threads: every tile runs exactly once, however threads are interrupted on a full CPU") {
-  const test::ThreadsScope none(1);  // so that other tests get threads that may run everywhere
+TEST_CASE("Threads: every tile runs exactly once, with threads interrupted on a busy CPU") {
+  const test::ThreadsScope none(1);  // recreates the pool for other tests, without pinning
   const OneCpu one_cpu;
   for (int n : {2, 3, 8}) {
     const int jobs = 400'000 / (n * n);
     CAPTURE(n);
     const test::ThreadsScope scope(n);
     const Interruptions interruptions(std::chrono::microseconds(50));
-    // A tile of another size of job, run by mistake, is seen in the counts of this one.
+    // A tile of a job of another size, run by mistake, would change the counts of this job.
     std::vector<std::atomic<int>> runs(300);
     int wrong = 0;
     for (int job = 0; job < jobs; ++job) {
@@ -132,7 +132,7 @@ TEST_CASE("Threads: every tile runs exactly once, however threads are interrupte
   }
 }
 
-TEST_CASE("Threads: after a pause, when the workers sleep, loops go on") {
+TEST_CASE("Threads: loops run after a pause in which the workers sleep") {
   const test::ThreadsScope scope(3);
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -142,7 +142,7 @@ TEST_CASE("Threads: after a pause, when the workers sleep, loops go on") {
   }
 }
 
-TEST_CASE("Threads: ranges cover every element once, the last one shorter") {
+TEST_CASE("Threads: ranges cover every element once; the last one is shorter") {
   for (Index n : {0, 1, 9, 10, 11, 95}) {
     CAPTURE(n);
     std::vector<std::atomic<int>> runs(static_cast<std::size_t>(n));
@@ -171,7 +171,7 @@ TEST_CASE("Threads: a loop inside a tile runs in that tile's thread") {
   }
 }
 
-TEST_CASE("Threads: an exception of a tile is thrown again, and the pool lives on") {
+TEST_CASE("Threads: an exception of a tile is rethrown, and the pool remains usable") {
   for (int n : {1, 2, 3}) {
     CAPTURE(n);
     const test::ThreadsScope scope(n);
@@ -188,7 +188,7 @@ TEST_CASE("Threads: an exception of a tile is thrown again, and the pool lives o
   }
 }
 
-TEST_CASE("Threads: several callers at once each get all of their tiles") {
+TEST_CASE("Threads: concurrent callers each get all of their tiles run") {
   const test::ThreadsScope scope(2);
   std::array<std::atomic<int>, 3> totals{};
   std::vector<std::thread> callers;
@@ -201,7 +201,7 @@ TEST_CASE("Threads: several callers at once each get all of their tiles") {
   for (const auto& total : totals) CHECK(total == 2100);
 }
 
-TEST_CASE("Threads: set_threads sets their number and refuses what is none") {
+TEST_CASE("Threads: set_threads sets their number and refuses invalid numbers") {
   const test::ThreadsScope scope(3);
   CHECK(threads() == 3);
   set_threads(1);
@@ -211,7 +211,7 @@ TEST_CASE("Threads: set_threads sets their number and refuses what is none") {
   CHECK(threads() == 1);
 }
 
-TEST_CASE("Threads: a product does not depend on their number, to the last bit") {
+TEST_CASE("Threads: a matrix product does not depend on their number, bit for bit") {
   check_thread_independence([] {
     std::vector<Tensor> results;
     for (DType dtype : {DType::f32, DType::f64}) {
@@ -237,8 +237,7 @@ TEST_CASE("Threads: sums, softmax and cross-entropy do not depend on their numbe
   });
 }
 
-TEST_CASE(
-    "Threads: normalisations, batched products and moved axes do not depend on their number") {
+TEST_CASE("Threads: normalisation, batched_matmul and permute do not depend on their number") {
   check_thread_independence([] {
     const Tensor x = randn({300, 257}), g = randn({257}, DType::f32, 2);
     const LayerNormForward forward = layer_norm_forward(x, g, g, 1e-5);
@@ -260,7 +259,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("Threads: tiles run in the caller's floating-point mode, and change nobody's") {
+TEST_CASE("Threads: tiles use the caller's floating-point mode and do not change other threads'") {
   const Tensor x = randn({60, 5003}), y = randn({60, 5003}, DType::f32, 2);
   const auto compute = [&] { return std::vector<Tensor>{x * y, sum(x), sum(x, {0})}; };
   const int before = std::fegetround();
@@ -292,7 +291,7 @@ TEST_CASE("Threads: tiles run in the caller's floating-point mode, and change no
 }
 
 #if defined(__x86_64__)
-TEST_CASE("Threads: tiles flush subnormals to zero where the caller does") {
+TEST_CASE("Threads: tiles flush subnormals to zero if the caller does") {
   constexpr unsigned to_zero = 0x8040;  // FTZ and DAZ
   const test::ThreadsScope scope(4);
   const unsigned before = __builtin_ia32_stmxcsr();
@@ -311,7 +310,7 @@ TEST_CASE("Threads: tiles flush subnormals to zero where the caller does") {
 }
 #endif
 
-TEST_CASE("Threads: the child that ends in a tile" * doctest::skip()) {
+TEST_CASE("Threads: the child that exits in a tile" * doctest::skip()) {
   set_threads(3);
   const auto caller = std::this_thread::get_id();
   const bool by_caller = std::getenv("ATTUNE_TEST_EXIT") == std::string("caller");
@@ -330,7 +329,7 @@ TEST_CASE("Threads: exit in a tile of the caller or of a worker ends the process
   for (const std::string thread : {"caller", "worker"}) {
     CAPTURE(thread);
     const auto child = test::run_test_case(
-        "Threads: the child that ends in a tile",
+        "Threads: the child that exits in a tile",
         {.environment = {{"ATTUNE_TEST_EXIT", thread}}, .limit = std::chrono::seconds(30)});
     CHECK(!child.timed_out);
     CHECK(child.status == 7);
@@ -349,7 +348,7 @@ TEST_CASE("Threads: the child of another test" * doctest::skip()) {
   }
 }
 
-TEST_CASE("Threads: ATTUNE_THREADS sets their number, and nonsense in it is an error") {
+TEST_CASE("Threads: ATTUNE_THREADS sets their number; an invalid value is an error") {
   for (const std::string text :
        {"3", "abc", "0", "-1", "2x", "1.5", " 2", "99999999999999", "1025"}) {
     CAPTURE(text);
@@ -359,7 +358,7 @@ TEST_CASE("Threads: ATTUNE_THREADS sets their number, and nonsense in it is an e
   }
 }
 
-TEST_CASE("cpu_quota: the least of all control groups that a process is in, rounded up") {
+TEST_CASE("cpu_quota: the minimum over all control groups of the process, rounded up") {
   const ScratchDirectory root;
   const auto quota = [&] { return detail::cpu_quota(root.path()); };
   constexpr int none = std::numeric_limits<int>::max();
@@ -368,15 +367,15 @@ TEST_CASE("cpu_quota: the least of all control groups that a process is in, roun
     write_file(root / file, text);
   };
   CHECK(quota() == none);
-  // Version 2: a service in a container, of which only the container is limited at first.
+  // Version 2: a service in a container. At first only the container has a limit.
   write("proc/self/cgroup", "0::/box/service\n");
   CHECK(quota() == none);
   write("sys/fs/cgroup/box/cpu.max", "250000 100000\n");
   write("sys/fs/cgroup/box/service/cpu.max", "max 100000\n");
   CHECK(quota() == 3);
-  write("sys/fs/cgroup/cpu.max", "50000 100000\n");  // as a container sees its own limit
+  write("sys/fs/cgroup/cpu.max", "50000 100000\n");  // how a container sees its own limit
   CHECK(quota() == 1);
-  // Version 1, whose path does not exist in the container.
+  // Version 1, with a path that does not exist in the container.
   write("proc/self/cgroup", "9:memory:/docker/1f\n4:cpu,cpuacct:/docker/1f\n1:name=systemd:/\n");
   CHECK(quota() == none);
   write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");

@@ -1,4 +1,4 @@
-// Operations composed of others, defined once for Tensor and Var (X). Tensors record nothing.
+// Operations composed of others, defined once for Tensor and Var (X). Only Vars are recorded.
 #pragma once
 
 #include <string>

@@ -16,8 +16,8 @@ namespace attune {
 /// The name of an operation. Only a string literal compiles, as the graph stores the pointer.
 class OperationName {
  public:
-  consteval OperationName(const char* name) : name_(name) {}  // NOLINT: a literal is a name
-  operator const char*() const { return name_; }              // NOLINT: and is used as one
+  consteval OperationName(const char* name) : name_(name) {}  // NOLINT: implicit conversion
+  operator const char*() const { return name_; }              // NOLINT: implicit conversion
 
  private:
   const char* name_;
@@ -60,7 +60,7 @@ class Recording {
   /// Adds one pullback (dy, dx) for several inputs: for operations with several results, or whose
   /// gradients share work. dy[i] is the gradient of the i-th result, undefined if it got none. dx
   /// is an array with the slot of each input, null if the input needs no gradient (it is a
-  /// constant, or a variable that backward was not asked for):
+  /// constant, or a variable whose gradient was not requested):
   ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
   Recording& joint(const std::reference_wrapper<const Var> (&inputs)[N], Pullback&& pullback) {

@@ -108,7 +108,7 @@ inline Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& 
   return sum(v * tanh(q + (k + reshape(coverage, {k.dim(0), k.dim(1), 1}) * w_c)), {-1});
 }
 
-/// e_ksb = q_bk · k_sbk, where head k has its own A / K of the elements; with one head, e (S, B)
+/// e_ksb = q_bk · k_sbk, where each of K heads has its own A / K elements; one head: e (S, B)
 inline Var dot_scores(const Var& q, const Var& k, Index heads = 1) {
   if (heads == 1) return sum(q * k, {-1});
   std::vector<Var> scores;

@@ -18,7 +18,7 @@ class Var {
       default;  // `x[t] = y` would change nothing, so it does not compile
   Var& operator=(Var&&) & = default;
   ~Var() = default;
-  Var(Tensor value) : value_(std::move(value)) {}  // NOLINT: a constant is a value, implicitly
+  Var(Tensor value) : value_(std::move(value)) {}  // NOLINT: implicit conversion
 
   const Tensor& value() const { return value_; }
   bool defined() const { return value_.defined(); }

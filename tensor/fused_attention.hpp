@@ -16,7 +16,7 @@ struct FusedAttentionOptions {
   /// For sequences stored without padding: q is (N, D), or kv is (M, 2D), with one row per token.
   /// Then query_rows (T, B) or key_rows (S, B), i32, hold the row of each token, and -1 on padding.
   Tensor query_rows = {}, key_rows = {};
-  /// Dropout rate of the weights, as in tensor2tensor (Vaswani et al., 2017, have none). It uses
+  /// Dropout rate of the weights, as in tensor2tensor; Vaswani et al. (2017) do not use it. Draws
   /// the next B·K·T·S numbers of `random`, in the order (B, K, T, S). Backward draws them again.
   double dropout = 0;
   Random random = Random(0);

@@ -34,7 +34,7 @@ Tensor nonzero(const Tensor& x);
 Tensor one_hot(const Tensor& ids, Index n, DType dtype = DType::f32);
 
 /// The row of the largest element of each segment: x (N, ...), segments (N) i32 in [0, n) gives (n,
-/// ...) i32, indices along axis 0 of x; -1 if the segment is empty. Of equal elements the first.
+/// ...) i32, indices along axis 0 of x; -1 if the segment is empty. The first of equals counts.
 Tensor segment_argmax(const Tensor& x, const Tensor& segments, Index n);
 
 }  // namespace attune

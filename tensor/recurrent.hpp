@@ -47,7 +47,8 @@ struct RecurrentGradients {
   Tensor db_hn;     // (H), if b_hn is defined
 };
 
-/// xw (T, B, G·H), w_h (H, G·H). All tensors have one dtype, also the mask.
+/// The states of a recurrence over xw (T, B, G·H), with w_h (H, G·H). Throws if shapes or dtypes
+/// do not match; the mask must have the same dtype too.
 RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
                                   const RecurrenceOf<Tensor>& options);
 

@@ -69,19 +69,19 @@ Tensor sum_to(const Tensor& x, const Shape& shape);
 Index reduced_size(const Shape& shape, const Axes& axes);
 
 /// The index, i32, of the largest or smallest element along an axis. NaN counts as the largest or
-/// smallest. Of several equal elements the first. (..., n) -> (...) by default.
+/// smallest. The first of several equal elements counts. (..., n) -> (...) by default.
 Tensor argmax(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
 Tensor argmin(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
 
-/// Maximum along an axis, which is kept with extent 1, and its index. Of several equal elements the
-/// first; NaN counts as largest. Throws if the axis is empty.
+/// Maximum along an axis, which is kept with extent 1, and its index. The first of several
+/// equal elements counts; NaN counts as largest. Throws if the axis is empty.
 struct MaxAndIndex {
   Tensor values;
   Tensor indices;  // i32, the index along the axis
 };
 MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation = "max");
 
-/// The gradient of max_forward, dx of `shape`: dy at the indices `indices`, 0 elsewhere.
+/// The gradient of max_forward, dx of `shape`: dy at `indices` along the axis, else 0.
 Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape, int axis);
 
 /// √(Σ x²), accumulated in double. Scales the elements first if their squares over- or underflow.

@@ -106,7 +106,7 @@ class Shape {
   void check() const {
     Index bits = 0;
     for (const Index extent : extents_) bits |= extent;
-    if (static_cast<std::uint64_t>(bits) >> 9) check_size();  // six below 2^9 are at most 2^54
+    if (static_cast<std::uint64_t>(bits) >> 9) check_size();  // six extents < 2^9: at most 2^54
   }
   void check_size() const;
   [[noreturn]] void fail_axis(int axis, const char* operation) const;

@@ -158,7 +158,7 @@ class Tensor {
 class Mask : public Tensor {
  public:
   Mask() = default;
-  Mask(Tensor values);  // NOLINT: a mask is a value, implicitly
+  Mask(Tensor values);  // NOLINT: implicit conversion
 
   /// Skips the check. For values that are 0 or 1 by construction, such as rows of a mask.
   static Mask unchecked(Tensor values) {
@@ -188,7 +188,7 @@ Tensor linspace(double begin, double end, Index n, DType dtype = DType::f32);
 Tensor eye(Index n, DType dtype = DType::f32);
 /// A scalar, shape ().
 inline Tensor scalar(double value, DType dtype = DType::f32) { return full({}, value, dtype); }
-/// Overwrites all elements.
+/// Sets all elements to `value`. Throws if x is i32 and the value does not fit in i32.
 void fill(Tensor& x, double value);
 /// Copies all elements of `from` to `to`. Throws unless both have the same shape and dtype.
 void copy(const Tensor& from, Tensor& to);

@@ -18,10 +18,10 @@ struct CrossEntropyOptions {
   std::vector<std::int32_t> unsmoothed = {};  // classes that get no share of ε
 };
 
-/// reference::cross_entropy in one pass: the sum or mean over the positions whose mask is 1. logits
-/// (..., V), targets (...) i32, mask (...) or undefined (all positions) -> (). Targets must be in
-/// [0, V), also where the mask is 0. Floating-point targets (..., V) are distributions q instead,
-/// with loss -Σ_v q_v log softmax(logits)_v. Throws if the mean is over no position.
+/// reference::cross_entropy in one pass: the sum or mean over positions, weighted by the mask (0, 1
+/// or fractions). logits (..., V), targets (...) i32, mask (...) or undefined (ones) -> (). Targets
+/// must be in [0, V), also where the mask is 0. Floating-point targets (..., V) are distributions q
+/// instead, with loss -Σ_v q_v log softmax(logits)_v. Throws if the mean is over no position.
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                   const CrossEntropyOptions& options = {});
 

@@ -147,9 +147,9 @@ inline Var layer_norm(const Var& x, const Var& gain, const Var& bias, double eps
   return gain * (centred / sqrt(variance + epsilon)) + bias;
 }
 
-/// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016): y_i =
-/// max(x_i - τ, 0), where τ makes the sum 1. x_i is in the support if Σ_j max(x_j - x_i, 0) < 1;
-/// there y = x - τ, and Σ y = 1 gives τ.
+/// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016):
+/// y_i = max(x_i - τ, 0), where τ makes the sum 1. x_i is in the support if
+/// Σ_j max(x_j - x_i, 0) < 1; there y = x - τ, and Σ y = 1 gives τ.
 inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
   axis = x.shape().axis(axis);
   const Tensor used = broadcast_to(mask.defined() ? Tensor(mask) : scalar(1, x.dtype()), x.shape());

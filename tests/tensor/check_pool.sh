@@ -1,7 +1,7 @@
 #!/bin/sh
-# Spin visits every interleaving of pool.pml, the model of the pool of threads, and finds each of
-# the mistakes that the model can be given. Needs spin and a C compiler; 15 seconds and 1 GB of
-# memory.
+# Checks every interleaving of pool.pml, the model of the thread pool, with Spin, and that Spin finds
+# each fault that can be put into the model. Needs spin and a C compiler; takes 15 seconds and 1 GB
+# of memory.
 set -eu
 model=$(realpath "$(dirname "$0")/pool.pml")
 directory=$(mktemp -d)

@@ -4,16 +4,16 @@
      each tile runs once;
      a tile runs with the body of the job whose caller is waiting for it;
      all tiles of a job are done before its caller returns;
-     everybody comes to an end.
+     caller and workers terminate.
 
        spin -search pool.pml               no errors
        spin -search -DFAULT=1 pool.pml     the number of tiles is stored before the job: an error
        spin -search -DFAULT=2 pool.pml     the caller returns when all tiles are drawn: an error
-       spin -search -DFAULT=3 pool.pml     a worker looks at the job before it draws: an error
-       spin -search -DFAULT=4 pool.pml     a worker asks too early whether to stop: one sleeps forever
+       spin -search -DFAULT=3 pool.pml     a worker reads the job before it draws: an error
+       spin -search -DFAULT=4 pool.pml     a worker checks too early whether to stop: it sleeps forever
 
-   A step reads or writes one shared variable, all threads see the writes in one order. That this
-   holds for the variables that are not atomic is what the comment in threads.cpp argues. */
+   A step reads or writes one shared variable, and all threads see the writes in the same order. The
+   comment in threads.cpp shows why this holds for the variables that are not atomic. */
 #ifndef FAULT
 #define FAULT 0
 #endif

@@ -38,7 +38,7 @@ TEST_CASE("DetectAnomaly: checks every result of an operation") {
   const Var x = variable(ones({2}));
   const Recording pair = record("pair", {x.value(), x.value() / 0.0}).joint({x}, [](auto, auto) {});
   CHECK(pair.output(0).size() == 2);
-  CHECK(error_of([&] { pair.output(1); }).starts_with("anomaly: pair: forward made a value"));
+  CHECK(error_of([&] { pair.output(1); }).starts_with("anomaly: pair: forward computed"));
 }
 
 TEST_CASE("DetectAnomaly: a non-finite input is reported as a variable or a constant") {

@@ -223,7 +223,7 @@ Network segments(const nn::Scope& scope, const Options& o, Index C) {
     const Tensor change = (past - last_of(past)).reshape({-1, B * C, 1});
     const auto [h, end] = encoder(relu(input(nn::join_steps({change, {}}, w).x)));
     std::optional<nn::Memory> memory;
-    if (attention) memory = attention->remember(dropout(h), ones({h.dim(0), B * C}));
+    if (attention) memory = attention->precompute(dropout(h), ones({h.dim(0), B * C}));
     vector<Var> y;
     for (Index i = 0; i < p.dim(0); ++i) {
       const Var p_q = concat({zeros({C, N / 2}) + p[i], q}, -1);

@@ -92,9 +92,9 @@ int main() {
     if (step % 200 == 0) std::cout << "step " << step << "  loss " << loss.item() << "\n";
   }
   const Numbers n = draw(100, random);
-  const auto found =
-      models::search(model, model.encode(n),
-                     {.beam = 3, .writes = models::Writes::all, .begin = mark, .end = mark});
+  const auto found = models::search(
+      model, model.encode(n),
+      {.beam = 3, .output_tokens = models::OutputTokens::all, .begin = mark, .end = mark});
   int right = 0;
   for (int i = 0; i < 100; ++i) right += found[i][0].words == n.order[i];
   std::cout << right << " of 100 sorted\n";

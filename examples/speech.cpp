@@ -360,7 +360,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
     average.update();
     progress.show(step + 1, fmt::format("loss {:.3f}", loss.item()));
     if ((step + 1) % 200 != 0 && step + 1 != o.steps) continue;
-    const nn::AverageInPlace averaged(average);
+    const nn::ScopedAverage averaged(average);
     const double error = evaluate(speech, held_out, /*beam=*/1, false).rate();
     if (error <= best) {
       best = error;

@@ -163,9 +163,9 @@ class Ensemble {
     return all;
   }
 
-  AllSteps<Words, Output> unroll(const Encoded& encoded, const Tensor& previous, const Mask& mask,
-                                 bool weights) const {
-    AllSteps<Words, Output> all{.words = {}, .outputs = {{}}, .weights = {}};
+  DecoderSteps<Words, Output> unroll(const Encoded& encoded, const Tensor& previous,
+                                     const Mask& mask, bool weights) const {
+    DecoderSteps<Words, Output> all{.words = {}, .outputs = {{}}, .weights = {}};
     std::vector<std::vector<Var>> of_step(weights ? previous.dim(0) : 0);
     for (std::size_t n = 0; n < models_.size(); ++n) {
       AnyModel::Steps own = models_[n].unroll(encoded.of[n], previous, mask, weights);

@@ -63,11 +63,11 @@ struct Vocabularies {
 };
 
 /// A value whose type only its model knows.
-using OfModel = std::any;
+using ModelValue = std::any;
 
 /// The value. Throws on that of another model.
 template <class T>
-const T& as(const OfModel& value) {
+const T& as(const ModelValue& value) {
   const T* const own = std::any_cast<T>(&value);
   if (!own) fail("AnyModel", "a value of another model");
   return *own;
@@ -79,17 +79,17 @@ class AnyModel {
  public:
   struct Encoded {
     Mask mask;  // (S, B)
-    OfModel value;
+    ModelValue value;
   };
   struct Words {
-    OfModel all;
+    ModelValue all;
     Index t = 0;
     Words operator[](Index at) const { return {all, at}; }
   };
-  using State = OfModel;
-  using Output = OfModel;  // of one step, or of all of them
+  using State = ModelValue;
+  using Output = ModelValue;  // of one step, or of all of them
   using Step = DecoderStep<Output, State>;
-  using Steps = AllSteps<Words, Output>;
+  using Steps = DecoderSteps<Words, Output>;
 
   /// Its parameters are those of the named model. Throws where options and name do not match, and
   /// as the model's constructor does.

@@ -75,7 +75,7 @@ struct Inference {
 ///     select(state, rows)              columns of the batch by number (i32), with repetition, by
 ///                                      nn::select of each part
 /// and, where all steps can be computed at once, which teacher forcing then does,
-///     unroll(encoded, previous, mask, weights)   an AllSteps, with the weights if asked for
+///     unroll(encoded, previous, mask, weights)   an DecoderSteps, with the weights if asked for
 /// An output is the part of a step that the logits need. Weights are (S, B), the mean of several
 /// heads, or undefined without attention.
 template <class M>
@@ -105,7 +105,7 @@ struct DecoderStep {
 /// The words, outputs and weights of all steps: `outputs` has one for each, or that of all of them
 /// where a decoder computes them at once.
 template <class Words, class Output>
-struct AllSteps {
+struct DecoderSteps {
   Words words;
   std::vector<Output> outputs;
   std::vector<Var> weights;  // of each step; none without attention

@@ -350,8 +350,8 @@ Edits& Edits::operator+=(const Edits& other) {
   return *this;
 }
 
-std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
-                                    std::span<const std::int32_t> expected) {
+std::vector<TokenPair> edit_alignment(std::span<const std::int32_t> written,
+                                      std::span<const std::int32_t> expected) {
   // cost[i][j]: of the first i and j tokens. A substitution costs a little less than any other
   // edit, so that among equally few edits those with the most substitutions are taken.
   const std::size_t rows = written.size() + 1, columns = expected.size() + 1;
@@ -382,7 +382,7 @@ std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
 
 Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected) {
   Edits edits{.expected = std::ssize(expected)};
-  for (const TokenPair& pair : side_by_side(written, expected)) {
+  for (const TokenPair& pair : edit_alignment(written, expected)) {
     const bool insertion = pair.expected == TokenPair::no_token;
     const bool deletion = pair.written == TokenPair::no_token;
     edits.insertions += insertion;

@@ -127,7 +127,7 @@ struct Edits {
 
 /// The fewest edits (Levenshtein, 1966). A deletion is an expected token that is missing, an
 /// insertion a written one too many. Among equally few, those with the most substitutions. Tokens
-/// are not negative; the memory is that of a table of both lengths, here and in side_by_side.
+/// are not negative; the memory is that of a table of both lengths, here and in edit_alignment.
 Edits edits(std::span<const std::int32_t> written, std::span<const std::int32_t> expected);
 
 /// A pair of aligned tokens. In an insertion or a deletion, the missing one is `no_token`.
@@ -139,8 +139,8 @@ struct TokenPair {
 
 /// Both sentences side by side, with the edits that `edits` counts: which token was taken for
 /// which.
-std::vector<TokenPair> side_by_side(std::span<const std::int32_t> written,
-                                    std::span<const std::int32_t> expected);
+std::vector<TokenPair> edit_alignment(std::span<const std::int32_t> written,
+                                      std::span<const std::int32_t> expected);
 
 /// All shares are between 0 and 1; published tables have per cent.
 struct AlignmentScore {

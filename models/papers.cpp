@@ -94,8 +94,9 @@ OptionList paper_options(Options& o) {
 
 /// H of each direction of an encoder: half of the decoder's where the score compares annotations of
 /// two directions with its state.
-Index hidden_of_encoder(Index hidden, Reading reading, std::string_view score) {
-  return reading == Reading::bidirectional && nn::score_kind(score).direct ? hidden / 2 : hidden;
+Index hidden_of_encoder(Index hidden, EncoderDirection reading, std::string_view score) {
+  return reading == EncoderDirection::bidirectional && nn::score_kind(score).direct ? hidden / 2
+                                                                                    : hidden;
 }
 
 }  // namespace
@@ -106,18 +107,19 @@ OptionList options_of(EncoderDecoderOptions& options) { return paper_options(opt
 OptionList options_of(SutskeverOptions& options) { return paper_options(options); }
 
 WordEncoderOptions encoder_options(const BahdanauOptions& o) {
-  const Index hidden = hidden_of_encoder(o.hidden, Reading::bidirectional, o.score.kind);
-  return {o.embedding, hidden, o.encoder_layers, o.cell, Reading::bidirectional, o.dropout};
+  const Index hidden = hidden_of_encoder(o.hidden, EncoderDirection::bidirectional, o.score.kind);
+  return {o.embedding, hidden, o.encoder_layers, o.cell, EncoderDirection::bidirectional,
+          o.dropout};
 }
 WordEncoderOptions encoder_options(const LuongOptions& o) {
   const Index hidden = hidden_of_encoder(o.hidden, o.reading, o.score.kind);
   return {o.embedding, hidden, o.encoder_layers, o.cell, o.reading, o.dropout};
 }
 WordEncoderOptions encoder_options(const EncoderDecoderOptions& o) {
-  return {o.embedding, o.hidden, 1, o.cell, Reading::forward, o.dropout};
+  return {o.embedding, o.hidden, 1, o.cell, EncoderDirection::forward, o.dropout};
 }
 WordEncoderOptions encoder_options(const SutskeverOptions& o) {
-  return {o.embedding, o.hidden, o.layers, o.cell, Reading::backward, o.dropout};
+  return {o.embedding, o.hidden, o.layers, o.cell, EncoderDirection::backward, o.dropout};
 }
 
 // ---- Parts
@@ -141,7 +143,7 @@ Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tie
 WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& o) {
   const nn::StackedOptions stack{.layers = o.layers, .dropout = o.dropout};
   const nn::RecurrentOptions cell{.cell = o.cell};
-  if (o.reading == Reading::bidirectional) {
+  if (o.reading == EncoderDirection::bidirectional) {
     using Layers = nn::Stacked<nn::Bidirectional<nn::Recurrent>>;
     return [layers = Layers(scope, o.embedding, o.hidden, stack, cell)](const Var& x,
                                                                         const Mask& mask) {
@@ -151,7 +153,7 @@ WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& o) {
       return encoded;
     };
   }
-  const bool backward = o.reading == Reading::backward;
+  const bool backward = o.reading == EncoderDirection::backward;
   return [layers = nn::Stacked<nn::Recurrent>(scope, o.embedding, o.hidden, stack, cell),
           direction = backward ? Direction::backward : Direction::forward](const Var& x,
                                                                            const Mask& mask) {
@@ -186,7 +188,7 @@ LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
   last_state(source, "Luong");
   std::vector<nn::RecurrentState> layers = source.last;
   layers.resize(layers_, source.last.back());
-  return {.memory = attention_.remember(annotation_dropout_(source.h), source.mask),
+  return {.memory = attention_.precompute(annotation_dropout_(source.h), source.mask),
           .past = {},
           .layers = std::move(layers),
           .h_tilde = zeros({source.mask.dim(1), W_c_.dim(1)}, source.h.dtype())};

@@ -47,13 +47,13 @@ nn::Attention attention_of(const nn::Scope& scope, const Options& o, EncodedSize
 }
 
 /// Base of the decoders of one layer with attention.
-class AttendingDecoder : public OneLayerDecoder {
+class AttentionDecoder : public OneLayerDecoder {
  public:
   using Options = BahdanauOptions;
   static constexpr bool attends = true;
   struct State {
     nn::Memory memory;
-    nn::Past past;
+    nn::AttentionState past;
     nn::RecurrentState s;
   };
   using Step = DecoderStep<Output, State>;
@@ -65,7 +65,7 @@ class AttendingDecoder : public OneLayerDecoder {
 
  protected:
   /// The attention of the options, unless another is given.
-  AttendingDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
+  AttentionDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
                    Activation activation, std::optional<nn::Attention> attention)
       : OneLayerDecoder(scope, o, bridge, source.h, activation),
         attention_(attention ? *attention : attention_of(scope, o, source)),
@@ -74,7 +74,7 @@ class AttendingDecoder : public OneLayerDecoder {
   /// The first state is tanh(W x + b).
   State start(const Encoded& source, const Var& x) const {
     const Var h = annotation_dropout_(source.h);
-    return {attention_.remember(h, source.mask), {}, {.h = tanh(bridge_(x))}};
+    return {attention_.precompute(h, source.mask), {}, {.h = tanh(bridge_(x))}};
   }
 
   /// The step that ends in the state s, with the context c and the weights alpha.
@@ -113,17 +113,17 @@ class AttendingDecoder : public OneLayerDecoder {
 ///
 /// The paper's GRU has the reset gate before the product (Cell::gru_reset_before) and z turned
 /// round; the default is the faster Cell::gru. With an LSTM, 3H is 4H.
-class BahdanauDecoder : public AttendingDecoder {
+class BahdanauDecoder : public AttentionDecoder {
  public:
   static constexpr const char* name = "bahdanau";
 
   BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
                   std::optional<nn::Attention> attention = {})
-      : AttendingDecoder(scope, o, source, source.last, Activation::maxout, std::move(attention)),
+      : AttentionDecoder(scope, o, source, source.last, Activation::maxout, std::move(attention)),
         C_(context_weights(scope, source.h)) {}
 
   State start(const Encoded& source) const {
-    return AttendingDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
+    return AttentionDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
   }
 
   Step step(const Var& share, const State& before) const {
@@ -148,17 +148,17 @@ class BahdanauDecoder : public AttendingDecoder {
 /// | t_j = tanh(s_j W_t1 + y_{j-1} W_t2       | logits()         | readout.U_o, V_o,  | (., R)   |
 /// |   + c_j W_t3)                            |                  | readout.C_o, b_o   |          |
 /// | p(y_j) = softmax(t_j W_o)                | logits()         | output.W, output.b | (R, V)   |
-class NematusDecoder : public AttendingDecoder {
+class NematusDecoder : public AttentionDecoder {
  public:
   static constexpr const char* name = "nematus";
 
   NematusDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
                  std::optional<nn::Attention> attention = {})
-      : AttendingDecoder(scope, o, source, source.h, Activation::tanh, std::move(attention)),
+      : AttentionDecoder(scope, o, source, source.h, Activation::tanh, std::move(attention)),
         second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
 
   State start(const Encoded& source) const {
-    return AttendingDecoder::start(source, mean_annotation(source));
+    return AttentionDecoder::start(source, mean_annotation(source));
   }
 
   Step step(const Var& share, const State& before) const {
@@ -184,7 +184,7 @@ struct LuongOptions {
   Index embedding = 256;  // E
   Index hidden = 256;     // H, of every layer and of h̃
   Index encoder_layers = 2, decoder_layers = 2;
-  Reading reading = Reading::forward;
+  EncoderDirection reading = EncoderDirection::forward;
   nn::Cell cell = nn::Cell::lstm;
   nn::ScoreOptions score = {.kind = "general"};
   nn::AttentionOptions attention = {};  // window and normalizer
@@ -218,7 +218,7 @@ class LuongDecoder {
   static constexpr bool attends = true;
   struct State {
     nn::Memory memory;
-    nn::Past past;
+    nn::AttentionState past;
     std::vector<nn::RecurrentState> layers;  // the lowest first
     Var h_tilde;                             // (B, H)
   };
@@ -426,7 +426,7 @@ struct ListenerOptions {
 /// join n of layer j (equation 5, there with n = 2):
 ///     h_i^j = BLSTM(h_{i-1}^j, [h_{ni}^{j-1}; ...; h_{ni+n-1}^{j-1}])
 /// A source of S frames comes out as S / 8 annotations with three layers that join two: attention
-/// has less to look through, and the layers less to remember.
+/// has less to look through, and the layers less to process.
 class Listener {
  public:
   /// Throws when there is no layer, or one that joins less than one step.

@@ -82,17 +82,17 @@ Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tie
 
 /// In which direction an encoder reads. `backward` is the reversed source of Sutskever et al.
 /// (2014); `bidirectional` is Bahdanau et al. (2014), equation 7: annotations [→h_j; ←h_j].
-enum class Reading { forward, backward, bidirectional };
+enum class EncoderDirection { forward, backward, bidirectional };
 
 struct WordEncoderOptions {
   Index embedding, hidden;  // E; H of each direction
   Index layers;
   nn::Cell cell;
-  Reading reading;
+  EncoderDirection reading;
   double dropout;  // between layers
 
   EncodedSizes sizes() const {
-    return {.h = reading == Reading::bidirectional ? 2 * hidden : hidden, .last = hidden};
+    return {.h = reading == EncoderDirection::bidirectional ? 2 * hidden : hidden, .last = hidden};
   }
 };
 

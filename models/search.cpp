@@ -140,7 +140,7 @@ class Decoding {
       : operation_(o.sampling ? "sample" : "search"),
         options_(o),
         text_(text),
-        excluded_(excluded(o.writes, o.end)),
+        excluded_(excluded_tokens(o.output_tokens, o.end)),
         source_steps_(mask.dim(0)) {
     check_options();
     for (const Index length : lengths_of(mask)) {
@@ -464,7 +464,8 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tens
   const auto words = target.next.to_vector<std::int32_t>();  // (T, B)
   const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
   const std::size_t sentences = target_lengths.size();
-  std::vector<std::vector<std::int32_t>> never(sentences, excluded(options.writes, options.end));
+  std::vector<std::vector<std::int32_t>> never(sentences,
+                                               excluded_tokens(options.output_tokens, options.end));
   std::vector<Hypothesis> hypotheses(sentences);
   for (std::size_t b = 0; b < sentences; ++b) {
     Hypothesis& h = hypotheses[b];

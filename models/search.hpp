@@ -67,7 +67,7 @@ struct SearchOptions {
   double coverage_penalty = 0;  // β
   Index best = 1;               // how many of the K it returns
   bool weights = true;          // whether the hypotheses have weights
-  Writes writes = Writes::words;
+  OutputTokens output_tokens = OutputTokens::words;
   /// `<s>` and `</s>`. Without an end word (-1), as language models of characters may have none,
   /// every sentence is max_length words long.
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;

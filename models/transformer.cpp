@@ -65,8 +65,9 @@ OptionList options_of(TransformerOptions& o) {
            o.layer.inner_dropout, -1)};
 }
 
-TransformerWords::TransformerWords(const nn::Scope& scope, const char* name, Index vocabulary,
-                                   const TransformerOptions& o, const nn::Embedding* table)
+TransformerEmbedding::TransformerEmbedding(const nn::Scope& scope, const char* name,
+                                           Index vocabulary, const TransformerOptions& o,
+                                           const nn::Embedding* table)
     : table_(table ? *table
                    : nn::Embedding(scope / name, vocabulary, o.layer.size, vectors_init(o))),
       places_(o.layer.size, scope.dtype()),
@@ -74,7 +75,7 @@ TransformerWords::TransformerWords(const nn::Scope& scope, const char* name, Ind
   require_one_vocabulary(vocabulary, table_.table().dim(0));
 }
 
-Var TransformerWords::vectors(const Tensor& ids) const {
+Var TransformerEmbedding::embed(const Tensor& ids) const {
   return table_(ids) * std::sqrt(static_cast<double>(table_.table().dim(1)));
 }
 
@@ -87,7 +88,7 @@ TransformerEncoder::TransformerEncoder(const nn::Scope& scope, const Transformer
 
 Encoded TransformerEncoder::encode(const Tensor& source, const Mask& mask) const {
   const nn::Layout layout = nn::Layout::packed(mask);
-  Var x = layout.pack(source_.placed(source_.vectors(source), 0));
+  Var x = layout.pack(source_.with_positions(source_.embed(source), 0));
   for (const nn::TransformerLayer& layer : layers_) x = layer(x, layout).y;
   x = layout.unpack(norm_ ? (*norm_)(x) : x);
   Encoded encoded{x, {}, mask};
@@ -124,7 +125,8 @@ Var TransformerDecoder::annotations(const Encoded& source, const nn::Layout& lay
 }
 
 TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
-  State state{std::vector<nn::Kept>(layers_.size()), std::vector<nn::Kept>(layers_.size())};
+  State state{std::vector<nn::KeyValueCache>(layers_.size()),
+              std::vector<nn::KeyValueCache>(layers_.size())};
   std::vector<std::int32_t> seen;  // (S, B): its own column, and none on padding
   for (const float used : source.mask.to(DType::f32).to_vector<float>()) {
     const Index column = std::ssize(seen) % source.mask.dim(1);
@@ -132,9 +134,9 @@ TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const
   }
   const Var h = annotations(source, {});
   for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
-    const Var keys_values = layers_[i].remember(h, {}).keys_values;
+    const Var keys_values = layers_[i].precompute(h, {}).keys_values;
     for (Index s = 0; s < source.mask.dim(0); ++s) {
-      state.memory[i].places.push_back(keys_values[s]);
+      state.memory[i].keys_values.push_back(keys_values[s]);
     }
     state.memory[i].rows = Tensor::of(source.mask.shape(), std::span<const std::int32_t>(seen));
   }
@@ -143,10 +145,10 @@ TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const
 
 TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& before) const {
   Step step{.output = {}, .weights = {}, .state = before};
-  const Index steps = std::ssize(before.kept[0].places);
-  Var x = target_.placed(reshape(word, word.shape().inserted(0, 1)), steps)[0];
+  const Index steps = std::ssize(before.self[0].keys_values);
+  Var x = target_.with_positions(reshape(word, word.shape().inserted(0, 1)), steps)[0];
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    auto layer = layers_[i].step(x, step.state.kept[i], before.memory[i]);
+    auto layer = layers_[i].step(x, step.state.self[i], before.memory[i]);
     x = std::move(layer.y);
     if (i == aligned_ && attends_) step.weights = mean(layer.weights, {0});
   }
@@ -154,16 +156,16 @@ TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& 
   return step;
 }
 
-AllSteps<Var, Var> TransformerDecoder::unroll(const Encoded& source, const Tensor& previous,
-                                              const Mask& mask, bool weights) const {
-  AllSteps<Var, Var> all{.words = read(previous), .outputs = {}, .weights = {}};
+DecoderSteps<Var, Var> TransformerDecoder::unroll(const Encoded& source, const Tensor& previous,
+                                                  const Mask& mask, bool weights) const {
+  DecoderSteps<Var, Var> all{.words = read(previous), .outputs = {}, .weights = {}};
   const nn::Layout words = words_of(mask), annotated = nn::Layout::packed(source.mask);
   const Var h = annotations(source, annotated);
-  Var x = words.pack(target_.placed(all.words, 0));
+  Var x = words.pack(target_.with_positions(all.words, 0));
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool asked = weights && attends_ && i == aligned_;
     const auto memory =
-        attends_ ? layers_[i].remember(h, annotated) : nn::TransformerLayer::Memory{};
+        attends_ ? layers_[i].precompute(h, annotated) : nn::TransformerLayer::Memory{};
     auto layer = layers_[i](x, words, memory, asked ? nn::Weights::mean : nn::Weights::no);
     x = std::move(layer.y);
     for (Index t = 0; asked && t < previous.dim(0); ++t) all.weights.push_back(layer.weights[t]);
@@ -177,7 +179,7 @@ AffineLogits TransformerDecoder::logits(const Var&, const std::vector<Var>& outp
 }
 
 TransformerDecoder::State TransformerDecoder::select(const State& state, const Tensor& rows) const {
-  return {nn::select(state.memory, rows), nn::select(state.kept, rows)};
+  return {nn::select(state.memory, rows), nn::select(state.self, rows)};
 }
 
 }  // namespace attune::models

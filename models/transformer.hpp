@@ -24,22 +24,24 @@ struct TransformerOptions {
 OptionList options_of(TransformerOptions& options);
 
 /// Word vectors times √D, positions and dropout (sections 3.4 and 3.5).
-class TransformerWords {
+class TransformerEmbedding {
  public:
   /// With a table of its own, "source.E", or another one's.
-  TransformerWords(const nn::Scope& scope, const char* name, Index vocabulary,
-                   const TransformerOptions& options, const nn::Embedding* table = nullptr);
+  TransformerEmbedding(const nn::Scope& scope, const char* name, Index vocabulary,
+                       const TransformerOptions& options, const nn::Embedding* table = nullptr);
 
   /// ids (T, B) -> (T, B, D)
-  Var vectors(const Tensor& ids) const;
+  Var embed(const Tensor& ids) const;
   /// Vectors of the places from `begin` on.
-  Var placed(const Var& vectors, Index begin) const { return dropout_(places_(vectors, begin)); }
+  Var with_positions(const Var& vectors, Index begin) const {
+    return dropout_(places_(vectors, begin));
+  }
 
   const nn::Embedding& table() const { return table_; }
 
  private:
   nn::Embedding table_;
-  nn::Positions places_;
+  nn::PositionalEncoding places_;
   nn::Dropout dropout_;
 };
 
@@ -57,7 +59,7 @@ class TransformerEncoder {
 
  private:
   Index size_;
-  TransformerWords source_;
+  TransformerEmbedding source_;
   std::vector<nn::TransformerLayer> layers_;
   std::optional<nn::LayerNorm> norm_;  // with the norm before
 };
@@ -68,7 +70,7 @@ class TransformerEncoder {
 /// | paper                                       | here             | parameter                 |
 /// |---------------------------------------------|------------------|---------------------------|
 /// | word vectors times √d_model (3.4)           | encode(), read() | source.E, target.E        |
-/// | PE (3.5)                                    | nn::Positions    | none                      |
+/// | PE (3.5)                                    | nn::PositionalEncoding    | none                      |
 /// | N layers of the encoder (3.1)               | encode()         | encoder.layer1.* ...      |
 /// | N layers of the decoder (3.1)               | step(), unroll() | decoder.layer1.* ...      |
 /// | W^Q, [W^K W^V], W^O, masked (3.2.2, 3.2.3)  | self             | .self.query, memory, output |
@@ -81,7 +83,7 @@ class TransformerDecoder {
   using Options = TransformerOptions;
 
   struct State {
-    std::vector<nn::Kept> memory, kept;  // of each layer
+    std::vector<nn::KeyValueCache> memory, self;  // of each layer
   };
   using Output = Var;  // (B, D), or of all steps (T, B, D)
   using Step = DecoderStep<Output, State>;
@@ -91,11 +93,11 @@ class TransformerDecoder {
 
   State start(const Encoded& source) const;
   /// (T, B, D), without positions
-  Var read(const Tensor& previous) const { return target_.vectors(previous); }
+  Var read(const Tensor& previous) const { return target_.embed(previous); }
   Step step(const Var& word, const State& before) const;
   /// All steps at once.
-  AllSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, const Mask& mask,
-                            bool weights) const;
+  DecoderSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, const Mask& mask,
+                                bool weights) const;
   AffineLogits logits(const Var& words, const std::vector<Var>& outputs) const;
   State select(const State& state, const Tensor& rows) const;
 
@@ -107,7 +109,7 @@ class TransformerDecoder {
   Var annotations(const Encoded& source, const nn::Layout& layout) const;
 
   TransformerOptions options_;
-  TransformerWords target_;
+  TransformerEmbedding target_;
   std::vector<nn::TransformerLayer> layers_;
   std::optional<nn::LayerNorm> norm_;
   Affine output_;

@@ -55,11 +55,11 @@ Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
   return sum(log(weights + 1e-10) * (guide.to(weights.dtype()) * (-1 / linked)));
 }
 
-std::vector<std::int32_t> excluded(Writes writes, std::int32_t end) {
+std::vector<std::int32_t> excluded_tokens(OutputTokens output_tokens, std::int32_t end) {
   using text::Vocabulary;
-  if (writes == Writes::all) return {};
+  if (output_tokens == OutputTokens::all) return {};
   std::vector<std::int32_t> tokens = {Vocabulary::pad, Vocabulary::begin, Vocabulary::end};
-  if (writes == Writes::words) tokens.push_back(Vocabulary::unknown);
+  if (output_tokens == OutputTokens::words) tokens.push_back(Vocabulary::unknown);
   std::erase(tokens, end);
   return tokens;
 }
@@ -70,7 +70,7 @@ Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tens
          const Tensor& mask, const LossOptions& options) {
   Var loss = affine_cross_entropy(
       logits.x, logits.affine, next, mask,
-      {.smoothing = options.label_smoothing, .unsmoothed = excluded(options.writes)});
+      {.smoothing = options.label_smoothing, .unsmoothed = excluded_tokens(options.output_tokens)});
   if (options.attends() && weights.empty())
     fail("loss", "a loss of attention is asked for, but there is no attention");
   if (options.coverage != 0) {

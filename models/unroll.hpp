@@ -14,7 +14,8 @@
 namespace attune::models {
 
 template <Decoder M>
-using Unrolled = AllSteps<decltype(std::declval<const M&>().read(Tensor())), typename M::Output>;
+using Unrolled =
+    DecoderSteps<decltype(std::declval<const M&>().read(Tensor())), typename M::Output>;
 
 /// All steps of a decoder under given words (teacher forcing), previous (T, B) i32:
 /// `<s>` y_1 .. y_{T-1}. `read` and `logits` process all steps at once. `weights` says whether those
@@ -74,14 +75,15 @@ Var guided_alignment_loss(const Var& weights, const Tensor& guide);
 // ---- Words of probability 0
 
 /// Which tokens a decoder writes. The others have probability 0, and those of its own sum to 1.
-enum class Writes {
+enum class OutputTokens {
   words,    ///< no `<pad>`, `<s>` and `<unk>` of a text::Vocabulary, and no `</s>` but as the end
   unknown,  ///< `<unk>`, too
   all,      ///< for a vocabulary without these tokens
 };
 
 /// The tokens that are not written.
-std::vector<std::int32_t> excluded(Writes writes, std::int32_t end = text::Vocabulary::end);
+std::vector<std::int32_t> excluded_tokens(OutputTokens output_tokens,
+                                          std::int32_t end = text::Vocabulary::end);
 
 // ---- Loss
 
@@ -89,7 +91,7 @@ struct LossOptions {
   double label_smoothing = 0;  // ε over the tokens that are written, see CrossEntropyOptions
   double coverage = 0;         // λ of the coverage loss (See et al., 2017, equation 13)
   Guide guide = {};
-  Writes writes = Writes::words;
+  OutputTokens output_tokens = OutputTokens::words;
 
   /// Whether it depends on the attention weights.
   bool attends() const { return coverage != 0 || guide.alignment.defined(); }

@@ -139,7 +139,7 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
          kind.name, query, memory);
   auto score = kind.make(scope, query, memory, o);
   if (o.coverage == Coverage::none || score->uses_coverage()) return score;
-  return std::make_shared<CoveredScore>(scope, std::move(score), query);
+  return std::make_shared<CoverageScore>(scope, std::move(score), query);
 }
 
 Var add_coverage(const Var& coverage, const Var& weights) {
@@ -175,18 +175,18 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
   v_p_ = scope.add("v_p", {query}, init::normal(1 / std::sqrt(static_cast<double>(query))));
 }
 
-Memory Attention::remember(const Var& h, const Mask& mask) const {
+Memory Attention::precompute(const Var& h, const Mask& mask) const {
   const InLayer layer(score_->path());
   ShapeCheck("attention")("h", h, "S B D")("mask", mask, "S B");
   if (options_.window != Window::global) lengths_of(mask);  // throws where it has holes
   const Mask words = mask.to(h.dtype());
-  return {.h = score_->read(h),
+  return {.h = score_->values(h),
           .keys = {.k = score_->keys(h), .mask = words},
           .lengths = sum(words, {0}),
           .columns = arange(mask.dim(1))};
 }
 
-Attended Attention::operator()(const Query& query, const Memory& memory) const {
+AttentionResult Attention::operator()(const Query& query, const Memory& memory) const {
   const InLayer layer(score_->path());
   ShapeCheck check("attention");
   check("mask", memory.keys.mask, "S B")("query", query.state, "B Q");
@@ -197,7 +197,7 @@ Attended Attention::operator()(const Query& query, const Memory& memory) const {
   return {weighted_sum(weights, memory.h), weights};
 }
 
-Attended Attention::attend_to_window(const Query& query, const Memory& memory) const {
+AttentionResult Attention::attend_to_window(const Query& query, const Memory& memory) const {
   const bool predictive = options_.window == Window::local_predictive;
   // p_t (B), a constant unless it is predicted.
   const Var centre =

@@ -16,7 +16,7 @@ namespace attune::nn {
 
 /// What attention has done for a sentence so far: a decoder carries it from step to step
 /// (Attention::next).
-struct Past {
+struct AttentionState {
   Index steps = 0;  // made before
   // (S, B), the mean over the heads where there are several; undefined: 0
   Var coverage = {};  // their weights summed, where the score uses it
@@ -25,8 +25,8 @@ struct Past {
 
 /// The query of a score.
 struct Query {
-  Var state;       // (B, Q)
-  Past past = {};  // of the same sentences
+  Var state;                 // (B, Q)
+  AttentionState past = {};  // of the same sentences
 };
 
 /// Whether a score uses the coverage (Tu et al., 2016); with `none` it ignores `past.coverage`.
@@ -59,7 +59,7 @@ class Score {
   virtual bool uses_coverage() const { return false; }
   virtual bool uses_weights() const { return false; }
   /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
-  virtual Var read(const Var& memory) const { return memory; }
+  virtual Var values(const Var& memory) const { return memory; }
 
  private:
   std::string path_;
@@ -257,7 +257,7 @@ class MultiHeadScore : public Score {
   Var operator()(const Query& query, const Keys& keys) const override {
     return dot_scores(matmul(query.state, W_q_), keys.k, heads_) / scale_;
   }
-  Var read(const Var& memory) const override { return matmul(memory, W_v_); }
+  Var values(const Var& memory) const override { return matmul(memory, W_v_); }
 
  private:
   Index heads_;
@@ -269,9 +269,9 @@ class MultiHeadScore : public Score {
 
 /// e_j + coverage_j (s · w_c): any other score, extended by the coverage. With more heads, the
 /// same is added to each.
-class CoveredScore : public Score {
+class CoverageScore : public Score {
  public:
-  CoveredScore(const Scope& scope, std::shared_ptr<const Score> score, Index query)
+  CoverageScore(const Scope& scope, std::shared_ptr<const Score> score, Index query)
       : Score(scope), score_(std::move(score)), w_c_(detail::add_w_c(scope, query)) {}
 
   Var keys(const Var& memory) const override { return score_->keys(memory); }
@@ -279,7 +279,7 @@ class CoveredScore : public Score {
     const Var e = (*score_)(query, keys), &coverage = query.past.coverage;
     return coverage.defined() ? e + coverage * sum(query.state * w_c_, {-1}) : e;
   }
-  Var read(const Var& memory) const override { return score_->read(memory); }
+  Var values(const Var& memory) const override { return score_->values(memory); }
   bool uses_coverage() const override { return true; }
   bool uses_weights() const override { return score_->uses_weights(); }
 
@@ -293,7 +293,7 @@ struct ScoreKind {
   const char* name;
   /// Whether it compares state and annotations without weights of its own: their sizes must agree.
   bool direct;
-  /// May ignore the option `coverage`: make_score then wraps the score in a CoveredScore.
+  /// May ignore the option `coverage`: make_score then wraps the score in a CoverageScore.
   std::shared_ptr<const Score> (*make)(const Scope& scope, Index query, Index memory,
                                        const ScoreOptions& options);
 };
@@ -306,7 +306,7 @@ const ScoreKind& score_kind(std::string_view name);
 
 /// The score that the options name. Throws where one that compares directly is given different
 /// sizes. With coverage, additive and concat have it in the tanh; the others come as a
-/// CoveredScore.
+/// CoverageScore.
 std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
                                         const ScoreOptions& options);
 
@@ -341,12 +341,12 @@ struct Memory {
 /// nothing is recorded. If each column still belongs to the same sentence, the memory itself is
 /// returned: in a beam, hypotheses of one sentence are reordered at every step.
 Memory select(const Memory& memory, const Tensor& rows);
-inline Past select(const Past& past, const Tensor& rows) {
+inline AttentionState select(const AttentionState& past, const Tensor& rows) {
   return {past.steps, select_columns(past.coverage, rows), select_columns(past.weights, rows)};
 }
 
 /// The result of a step of attention.
-struct Attended {
+struct AttentionResult {
   Var context;  // (B, D)
   Var weights;  // (S, B), or (heads, S, B); exactly 0 on padding and outside of a window
 };
@@ -388,13 +388,13 @@ class Attention {
             const AttentionOptions& options);
 
   /// Once per sentence: h (S, B, D), mask (S, B).
-  Memory remember(const Var& h, const Mask& mask) const;
+  Memory precompute(const Var& h, const Mask& mask) const;
 
   /// Once per word.
-  Attended operator()(const Query& query, const Memory& memory) const;
+  AttentionResult operator()(const Query& query, const Memory& memory) const;
 
   /// The past of the next step, from that of this step and its weights.
-  Past next(const Past& past, const Var& weights) const {
+  AttentionState next(const AttentionState& past, const Var& weights) const {
     return {past.steps + 1, score_->uses_coverage() ? add_coverage(past.coverage, weights) : Var(),
             score_->uses_weights() ? mean_of_heads(weights) : Var()};
   }
@@ -405,7 +405,7 @@ class Attention {
     return options_.normalizer == Normalizer::sparsemax ? sparsemax(e, -2, mask)
                                                         : softmax(e, -2, mask);
   }
-  Attended attend_to_window(const Query& query, const Memory& memory) const;
+  AttentionResult attend_to_window(const Query& query, const Memory& memory) const;
 
   std::shared_ptr<const Score> score_;
   AttentionOptions options_;

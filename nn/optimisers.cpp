@@ -215,8 +215,8 @@ void MovingAverage::swap() {
   }
 }
 
-DivergenceWatch::Step DivergenceWatch::observe(double loss, const Parameters& parameters,
-                                               Gradients& gradients) {
+DivergenceMonitor::Step DivergenceMonitor::observe(double loss, const Parameters& parameters,
+                                                   Gradients& gradients) {
   const double norm = gradients.global_norm();
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
     ++skipped_, ++in_a_row_;
@@ -235,16 +235,16 @@ DivergenceWatch::Step DivergenceWatch::observe(double loss, const Parameters& pa
                             loss, factor, first_loss_, patience)};
 }
 
-void DivergenceWatch::save(Metadata& metadata) const {
+void DivergenceMonitor::save(Metadata& metadata) const {
   metadata["divergence.first_loss"] = fmt::format("{}", first_loss_);
   metadata["divergence.above"] = fmt::format("{}", above_);
   metadata["divergence.skipped"] = fmt::format("{}", skipped_);
   metadata["divergence.in_a_row"] = fmt::format("{}", in_a_row_);
 }
 
-void DivergenceWatch::load(const Metadata& metadata) {
+void DivergenceMonitor::load(const Metadata& metadata) {
   constexpr double most = std::numeric_limits<double>::max();
-  DivergenceWatch read;
+  DivergenceMonitor read;
   read.first_loss_ = load_number(metadata, "divergence.first_loss", -most, most);
   read.above_ = load_count(metadata, "divergence.above");
   read.skipped_ = load_count(metadata, "divergence.skipped");

@@ -1,4 +1,4 @@
-// Optimisers, gradient clipping, moving averages of weights, a watch for divergence, and schedules
+// Optimisers, gradient clipping, moving averages of weights, detection of divergence, and schedules
 // of the learning rate.
 #pragma once
 
@@ -152,7 +152,7 @@ std::string non_finite_gradient(const Parameters& parameters, const Gradients& g
 ///     adam.step(gradients);
 ///     average.update();
 ///     ...
-///     { const AverageInPlace scope(average);  validate(); }
+///     { const ScopedAverage scope(average);  validate(); }
 ///
 /// In a checkpoint: "average.PATH", "average.steps".
 class MovingAverage : public StepState {
@@ -171,12 +171,12 @@ class MovingAverage : public StepState {
 };
 
 /// While one lives, the parameters have the values of their averages.
-class AverageInPlace {
+class ScopedAverage {
  public:
-  explicit AverageInPlace(MovingAverage& average) : average_(average) { average_.swap(); }
-  ~AverageInPlace() { average_.swap(); }
-  AverageInPlace(const AverageInPlace&) = delete;
-  AverageInPlace& operator=(const AverageInPlace&) = delete;
+  explicit ScopedAverage(MovingAverage& average) : average_(average) { average_.swap(); }
+  ~ScopedAverage() { average_.swap(); }
+  ScopedAverage(const ScopedAverage&) = delete;
+  ScopedAverage& operator=(const ScopedAverage&) = delete;
 
  private:
   MovingAverage& average_;
@@ -185,7 +185,7 @@ class AverageInPlace {
 /// Finds the steps that must be skipped, and training that diverges:
 ///
 ///     Gradients gradients = backward(loss);
-///     const auto [usable, message] = watch.observe(loss.item(), params, gradients);
+///     const auto [usable, message] = monitor.observe(loss.item(), params, gradients);
 ///     if (!message.empty()) std::cerr << "step " << step << ": " << message << "\n";
 ///     if (usable) {
 ///       nn::clip_by_global_norm(gradients, 1.0);
@@ -196,7 +196,7 @@ class AverageInPlace {
 /// to give up (`skipped_in_a_row`). Training diverges when the loss of each of the last 50 steps is
 /// more than twice that of the first step, which is about the loss of guessing; a few steps with a
 /// large loss do not count.
-class DivergenceWatch {
+class DivergenceMonitor {
  public:
   static constexpr double factor = 2;
   static constexpr std::int64_t patience = 50;

@@ -79,7 +79,8 @@ inline const char* name_of(Cell cell) {
 
 struct RecurrentOptions {
   Cell cell = Cell::gru;
-  double forget_bias = 1;  // of an LSTM (Gers et al., 2000): remember, until learnt otherwise
+  double forget_bias =
+      1;  // of an LSTM (Gers et al., 2000): the cell keeps its state until learnt otherwise
 };
 
 /// The LSTM or GRU of reference::recurrent (autograd/reference.hpp) over xw = x W_x + b. Cell::gru is the form
@@ -171,7 +172,7 @@ using Gru = Recurrent;
 /// States of the two layers of a Bidirectional. The last state of `backward` is that of the first
 /// word, which this layer reads last.
 template <class State = RecurrentState>
-struct BothWays {
+struct BidirectionalState {
   State forward = {}, backward = {};
 };
 
@@ -181,7 +182,7 @@ template <RecurrentLayer Layer>
 class Bidirectional {
  public:
   using Options = typename Layer::Options;
-  using State = BothWays<typename Layer::State>;
+  using State = BidirectionalState<typename Layer::State>;
 
   /// `hidden` is the size of each direction, and options go to both.
   Bidirectional(const Scope& scope, Index in, Index hidden, const Options& options = {})
@@ -238,7 +239,7 @@ class Stacked {
   /// (T, B, in) -> h (T, B, size) and the last states, in that direction in all layers. Throws when
   /// there are initial states, but not one for each layer.
   Output operator()(const Var& x, const RunOptions<State>& options = {}) const {
-    return climb(x, options.initial, [&](std::size_t l, const Var& in, const auto& state) {
+    return run_layers(x, options.initial, [&](std::size_t l, const Var& in, const auto& state) {
       return layers_[l](in,
                         {.mask = options.mask, .initial = state, .direction = options.direction});
     });
@@ -251,7 +252,7 @@ class Stacked {
   /// decoder does. `states` is the `last` of the step before; empty: all zero. Throws when there are
   /// states, but not one for each layer.
   Output step(const Var& xw, const State& states) const {
-    return climb(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
+    return run_layers(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
       const auto next = layers_[l].step(l == 0 ? in : layers_[l].input(in), state);
       return RecurrentOutput<>{next.h, next};
     });
@@ -266,7 +267,7 @@ class Stacked {
  private:
   /// From the lowest layer to the highest; run(l, in, state) runs one.
   template <class Run>
-  Output climb(const Var& x, const State& states, Run run) const {
+  Output run_layers(const Var& x, const State& states, Run run) const {
     if (!states.empty() && states.size() != layers_.size())
       fail("Stacked", "there are " + std::to_string(states.size()) + " states for " +
                           std::to_string(layers_.size()) + " layers");

@@ -125,34 +125,34 @@ MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys
   return {output_(read), alpha};
 }
 
-MultiHeadResult MultiHeadAttention::step(const Var& query, const Kept& kept) const {
+MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& cache) const {
   const Var q = query_(query);
   const InLayer layer(path_);
   const auto differentiated = [](const Var& x) { return recorded(x); };
-  if (!differentiated(q) && std::ranges::none_of(kept.places, differentiated)) {
-    std::vector<Tensor> places;
-    for (const Var& place : kept.places) places.push_back(place.value());
-    const AttentionStep step = attention_step(q.value(), places, kept.rows, options_.heads);
+  if (!differentiated(q) && std::ranges::none_of(cache.keys_values, differentiated)) {
+    std::vector<Tensor> entries;
+    for (const Var& entry : cache.keys_values) entries.push_back(entry.value());
+    const AttentionStep step = attention_step(q.value(), entries, cache.rows, options_.heads);
     return {output_(step.y), step.weights};
   }
-  const Mask seen = Mask::unchecked(greater_equal(kept.rows, 0).to(q.dtype()));
-  const Tensor numbers = kept.rows.to(DType::f64);         // which holds each of them
+  const Mask seen = Mask::unchecked(greater_equal(cache.rows, 0).to(q.dtype()));
+  const Tensor numbers = cache.rows.to(DType::f64);        // which holds each of them
   const Tensor rows = maximum(numbers, 0).to(DType::i32);  // not seen: any
   std::vector<Var> columns;
-  for (std::size_t s = 0; s < kept.places.size(); ++s)
-    columns.push_back(gather(kept.places[s], rows[static_cast<Index>(s)]));
+  for (std::size_t s = 0; s < cache.keys_values.size(); ++s)
+    columns.push_back(gather(cache.keys_values[s], rows[static_cast<Index>(s)]));
   const auto [y, weights] = attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen,
-                                   Weights::of_heads, options_);
+                                   Weights::per_head, options_);
   return {output_(y[0]), weights[0]};
 }
 
-Positions::Positions(Index size, DType dtype, Index kept)
-    : table_(sinusoids(0, kept, size).to(dtype)) {}
+PositionalEncoding::PositionalEncoding(Index size, DType dtype, Index cached)
+    : table_(sinusoids(0, cached, size).to(dtype)) {}
 
-Var Positions::operator()(const Var& x, Index begin) const {
-  ShapeCheck check("Positions");
+Var PositionalEncoding::operator()(const Var& x, Index begin) const {
+  ShapeCheck check("PositionalEncoding");
   check("x", x, "T B D")("table", table_, "L D");
-  if (begin < 0) fail("Positions", "position {} is negative", begin);
+  if (begin < 0) fail("PositionalEncoding", "position {} is negative", begin);
   const Index end = begin + check['T'], size = check['D'];
   const Tensor p =
       end > check['L'] ? sinusoids(begin, end, size).to(x.dtype()) : table_.slice(begin, end);
@@ -176,9 +176,9 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
   cross_norm_.emplace(scope / "cross_norm", o.size);
 }
 
-TransformerLayer::Memory TransformerLayer::remember(const Var& h, const Layout& layout) const {
+TransformerLayer::Memory TransformerLayer::precompute(const Var& h, const Layout& layout) const {
   if (!cross_) fail("TransformerLayer", path_ + " attends to no memory");
-  return {cross_->remember(h), layout};
+  return {cross_->precompute(h), layout};
 }
 
 /// The parts, each with its residual connection and normalisation.
@@ -206,16 +206,16 @@ TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Layout
   return {y, weights};
 }
 
-TransformerLayer::Result TransformerLayer::step(const Var& x, Kept& kept,
-                                                const Kept& memory) const {
+TransformerLayer::Result TransformerLayer::step(const Var& x, KeyValueCache& cache,
+                                                const KeyValueCache& memory) const {
   Var weights;
   const Var y = run(
       x,
       [&](const Var& n) {
         const Tensor own = arange(n.dim(0)).reshape({1, -1});
-        kept.rows = kept.rows.defined() ? concat({kept.rows, own}, 0) : own;
-        kept.places.push_back(self_.remember(n));
-        return self_.step(n, kept).y;
+        cache.rows = cache.rows.defined() ? concat({cache.rows, own}, 0) : own;
+        cache.keys_values.push_back(self_.precompute(n));
+        return self_.step(n, cache).y;
       },
       [&](const Var& n) {
         const auto attended = cross_->step(n, memory);

@@ -13,7 +13,7 @@ enum class Causal { no, yes };
 
 /// Whether attention returns its weights, which it does not compute as such otherwise: those of each
 /// head or their mean.
-enum class Weights { no, of_heads, mean };
+enum class Weights { no, per_head, mean };
 
 /// How the tokens of a batch are arranged: padded, x (T, B, D), with a mask or without, or packed,
 /// x (N, D), without padding, which then costs nothing in layers that treat each token by itself.
@@ -47,23 +47,23 @@ struct MultiHeadResult {
 };
 
 /// A key-value cache: of a decoder's own steps, or of the memory that it attends to. Position s of
-/// hypothesis b is row rows[s, b] of places[s], so hypotheses share the entries of a common prefix,
+/// hypothesis b is row rows[s, b] of keys_values[s], so hypotheses share the entries of a common prefix,
 /// and a selection of hypotheses changes `rows` alone.
-struct Kept {
-  std::vector<Var> places;  // (R, 2D) each
-  Tensor rows;              // (S, B) i32; -1: not seen
+struct KeyValueCache {
+  std::vector<Var> keys_values;  // of each position, (R, 2D)
+  Tensor rows;                   // (S, B) i32; -1: not seen
 };
 
 /// Hypotheses by number (i32).
-inline Kept select(const Kept& kept, const Tensor& rows) {
-  return {kept.places, kept.rows.defined() ? gather(kept.rows, rows, 1) : kept.rows};
+inline KeyValueCache select(const KeyValueCache& cache, const Tensor& rows) {
+  return {cache.keys_values, cache.rows.defined() ? gather(cache.rows, rows, 1) : cache.rows};
 }
 
 /// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
 /// queries x (T, B, D) to a memory h (S, B, M), for head k with A = D / K elements:
 ///     α_k = softmax((x W_q)_k (h W_k)_kᵀ / √A),  y = [α_1 (h W_v)_1; ...; α_K (h W_v)_K] W_o
 /// and biases. W_k and W_v stand side by side in "memory.W". Without a causal mask the order of the
-/// positions has no influence: add `Positions` where it should.
+/// positions has no influence: add `PositionalEncoding` where it should.
 class MultiHeadAttention {
  public:
   /// `memory` is M; 0: as `size`. Throws unless `heads` divides `size`.
@@ -71,20 +71,20 @@ class MultiHeadAttention {
                      Index memory = 0);
 
   /// [h W_k; h W_v], which a decoder computes once and keeps: (..., M) -> (..., 2D)
-  Var remember(const Var& memory) const { return memory_(memory); }
+  Var precompute(const Var& memory) const { return memory_(memory); }
 
-  /// Attends to the result of `remember`; `keys` is its layout, whose mask (S, B) says what is seen.
+  /// Attends to the result of `precompute`; `keys` is its layout, whose mask (S, B) says what is seen.
   /// The query (T, B, D) is packed, (N, D), where `queries` is. With Causal::yes, query t sees
   /// positions 0 .. t + S - T. A query that sees none gets W_o's bias.
   MultiHeadResult operator()(const Var& query, const Var& keys_values, const Layout& keys = {},
                              Weights weights = Weights::no, const Layout& queries = {}) const;
 
   /// One query of each hypothesis, (B, D) -> y (B, D), weights (K, S, B).
-  MultiHeadResult step(const Var& query, const Kept& kept) const;
+  MultiHeadResult step(const Var& query, const KeyValueCache& cache) const;
 
   /// Self-attention: x (T, B, D), mask (T, B) or undefined, or packed x (N, D) -> as x
   Var self(const Var& x, const Layout& layout = {}) const {
-    return (*this)(x, remember(x), layout, Weights::no, layout).y;
+    return (*this)(x, precompute(x), layout, Weights::no, layout).y;
   }
 
  private:
@@ -95,16 +95,16 @@ class MultiHeadAttention {
 
 /// Positional encoding: adds a vector p_t at position t, with i = 0 .. D/2 - 1:
 ///     p_t,2i = sin(t / 10000^(2i/D)),   p_t,2i+1 = cos(t / 10000^(2i/D))   (section 3.5)
-class Positions {
+class PositionalEncoding {
  public:
-  /// The vectors of the first `kept` positions are computed once. It has no parameters.
-  explicit Positions(Index size, DType dtype = DType::f32, Index kept = 512);
+  /// The vectors of the first `cached` positions are computed once. It has no parameters.
+  explicit PositionalEncoding(Index size, DType dtype = DType::f32, Index cached = 512);
 
   /// x (T, B, D), of the positions begin .. begin + T - 1
   Var operator()(const Var& x, Index begin = 0) const;
 
  private:
-  Tensor table_;  // (kept, D)
+  Tensor table_;  // (cached, D)
 };
 
 enum class Nonlinearity { relu, gelu };
@@ -148,7 +148,7 @@ struct TransformerLayerOptions {
 /// residual connection and a layer normalisation (section 3.1).
 class TransformerLayer {
  public:
-  /// What a decoder's layer attends to: `remember` of the encoder's annotations.
+  /// What a decoder's layer attends to: `precompute` of the encoder's annotations.
   struct Memory {
     Var keys_values;  // (S, B, 2D), or packed
     Layout layout;
@@ -160,15 +160,15 @@ class TransformerLayer {
                    Index memory = 0);
 
   /// h (S, B, M), or packed. Throws in a layer that attends to no memory.
-  Memory remember(const Var& h, const Layout& layout) const;
+  Memory precompute(const Var& h, const Layout& layout) const;
 
   /// x (T, B, D), or packed; the layout's mask says what is seen of x
   Result operator()(const Var& x, const Layout& layout, const Memory& memory = {},
                     Weights weights = Weights::no) const;
 
-  /// One decoding step, x (B, D): appends its keys and values to the cache `kept`, and attends to
-  /// all of it. `memory` caches the result of `remember`.
-  Result step(const Var& x, Kept& kept, const Kept& memory = {}) const;
+  /// One decoding step, x (B, D): appends its keys and values to the cache `cache`, and attends to
+  /// all of it. `memory` caches the result of `precompute`.
+  Result step(const Var& x, KeyValueCache& cache, const KeyValueCache& memory = {}) const;
 
  private:
   template <class Self, class Cross>

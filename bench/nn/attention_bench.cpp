@@ -26,7 +26,7 @@ struct Setting {
                   parameters, size, {.window = window, .half_width = half_width}),
         state(variable(randn({batch, size}, DType::f32, 2))) {
     const NoGrad no_grad;  // what is made once for all steps ends at the memory and the keys
-    memory = attention.remember(randn({steps, batch, size}), ones({steps, batch}));
+    memory = attention.precompute(randn({steps, batch, size}), ones({steps, batch}));
     memory.h = variable(memory.h.value());
     memory.keys.k = variable(memory.keys.k.value());
   }
@@ -36,7 +36,7 @@ struct Setting {
     const auto begin = std::chrono::steady_clock::now();
     Var total = scalar(0);
     for (Index t = 0; t < steps; ++t) {
-      const nn::Attended read = attention({.state = state, .past = {.steps = t}}, memory);
+      const nn::AttentionResult read = attention({.state = state, .past = {.steps = t}}, memory);
       total = total + sum(read.context);
     }
     benchmark::DoNotOptimize(backward(total));

@@ -136,7 +136,7 @@ std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
     stop_if_interrupted();
     all.back().written =
         std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1)),
-                                       {.writes = o.search.writes})
+                                       {.output_tokens = o.search.output_tokens})
                       .front());
     const std::string place = fmt::format("{}:{}", o.file.string(), pairs.numbers[i]);
     all.back().map = map_of(models.front(), o, all.back(), place, true);
@@ -266,8 +266,9 @@ namespace {
 void print_scores(const models::AnyModel& network, std::span<const text::TextPair> lines,
                   std::span<const text::Pair> pairs, const UseOptions& o) {
   if (pairs.empty()) return;
-  const auto scores = models::force_decode(network, text::make_batch(pairs),
-                                           {.weights = false, .writes = o.search.writes});
+  const auto scores =
+      models::force_decode(network, text::make_batch(pairs),
+                           {.weights = false, .output_tokens = o.search.output_tokens});
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const models::Hypothesis& h = scores[i];
     const auto& [source, target] = lines[i];

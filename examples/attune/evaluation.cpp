@@ -121,7 +121,7 @@ void compare_tokens(Evaluation& result, const TestPairs& pairs, bool subwords) {
     one.right = edits.count() == 0;
     result.counts[expected.size()] += {edits, 1, one.right};
     if (one.right || subwords) continue;
-    for (const metrics::TokenPair& pair : metrics::side_by_side(written, expected))
+    for (const metrics::TokenPair& pair : metrics::edit_alignment(written, expected))
       if (pair.written != pair.expected) ++result.confusions[pair];
   }
 }

@@ -276,7 +276,7 @@ OptionList options_of(UseOptions& o, unsigned command) {
   add(measures | predict_command | align_command, search_options(o));
   Option unknown =
       choice("unk", "<unk> may be written, and has a probability; --replace-unknown implies it",
-             o.search.writes, {"no", "yes"});
+             o.search.output_tokens, {"no", "yes"});
   unknown.is_flag = true;
   add(measures | predict_command | align_command | score_command, {unknown});
   add(report_command | predict_command,

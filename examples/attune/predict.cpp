@@ -112,7 +112,7 @@ class Predictor {
     }
     models::SearchOptions search = search_;
     if (o_.sample) search.sampling = o_.sampling;
-    if (o_.replace_unknown) search.writes = models::Writes::unknown;
+    if (o_.replace_unknown) search.output_tokens = models::OutputTokens::unknown;
     search.weights = o_.json || o_.replace_unknown || draws;
     models::TranslateOptions how{.how = search, .sentences = o_.batch, .first = first};
     if (search.best > 1) {

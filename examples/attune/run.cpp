@@ -173,7 +173,7 @@ nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, In
 bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens) {
   auto& [loss, gradients] = sum;
   if (gradients.all().empty()) return false;
-  const auto [usable, message] = watch_.observe(loss, parameters_, gradients);
+  const auto [usable, message] = divergence_.observe(loss, parameters_, gradients);
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
   rate_ = rate;
   if (usable) {
@@ -187,10 +187,10 @@ bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
   validated_ = false, unsaved_ = true, line_.clear();
   // Here, for the time of a validation does not count.
   tokens_ += tokens, per_second_ = tokens_ / std::max(1e-9, seconds_since(logged_));
-  if (watch_.skipped_in_a_row() >= most_skipped) {
+  if (divergence_.skipped_in_a_row() >= most_skipped) {
     save_last();  // skipped updates have changed no weight
     fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
-                              watch_.skipped_in_a_row(), step_));
+                              divergence_.skipped_in_a_row(), step_));
   }
   show(false);
   return true;
@@ -211,7 +211,7 @@ bool Run::is_due() const {
 
 void Run::with_average(const std::function<void()>& validation) try {
   each_makes([&] {
-    std::optional<nn::AverageInPlace> averaged;
+    std::optional<nn::ScopedAverage> averaged;
     if (average_) averaged.emplace(*average_);
     const Cancellable cancellable;
     try {
@@ -227,7 +227,7 @@ void Run::with_average(const std::function<void()>& validation) try {
 void Run::save_best(std::string result) {
   best_ = std::move(result);
   saving_ = true;
-  std::optional<nn::AverageInPlace> averaged;
+  std::optional<nn::ScopedAverage> averaged;
   if (average_) averaged.emplace(*average_);
   if (is_first_worker()) save_safetensors(files_.best(), checkpoint());
   saving_ = false;
@@ -251,7 +251,7 @@ void Run::write_log(const report::Json& measures, bool saves) {
                  {"rate", rate_},
                  {"tokens_per_s", std::round(per_second_)},
                  {"seconds", std::round(10 * seconds()) / 10},
-                 {"skipped", watch_.skipped()}});
+                 {"skipped", divergence_.skipped()}});
   fields.update(memory_fields());
   fields.update(measures);
   line_ = report::json_line(fields);
@@ -297,7 +297,7 @@ void Run::save_last() {
     file.metadata["log_line"] = line_;
     file.metadata["best_result"] = best_;
     file.metadata["status"] = status_;
-    watch_.save(file.metadata);
+    divergence_.save(file.metadata);
     if (average_) average_->save(file);
     save_safetensors(files_.last(), file);
   }
@@ -315,7 +315,7 @@ void Run::resume() {
     for (const Saved& one : progress_) one.load(file);
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);
-    watch_.load(file.metadata);
+    divergence_.load(file.metadata);
     const auto load = [&](const char* name, double low, double high) {
       return nn::load_number(file.metadata, name, low, high);
     };

@@ -123,7 +123,7 @@ class Run {
 
   Index step() const { return step_; }
   double seconds() const;
-  bool diverges() const { return watch_.diverges(); }
+  bool diverges() const { return divergence_.diverges(); }
 
  private:
   bool is_due() const;
@@ -147,7 +147,7 @@ class Run {
   const Precision precision_;
   const int exceptions_;  // in flight when it began
   std::optional<nn::MovingAverage> average_;
-  nn::DivergenceWatch watch_;
+  nn::DivergenceMonitor divergence_;
   std::optional<report::LogWriter> log_;
   std::optional<Progress> shown_;
   Index step_ = 0, total_ = 0;

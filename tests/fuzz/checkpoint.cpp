@@ -130,7 +130,7 @@ void check_run(const Safetensors& file, nn::Parameters& parameters) {
   check_steps(nn::Sgd(parameters, {.rate = 0.1, .momentum = 0.9}), file);
   check_steps(nn::MovingAverage(parameters, 0.5), file);
   check_state(nn::HalveOnPlateau({.rate = 1}), file.metadata);
-  check_state(nn::DivergenceWatch(), file.metadata);
+  check_state(nn::DivergenceMonitor(), file.metadata);
   for (const auto& entry : file.metadata) {
     const std::string& name = entry.first;
     const auto number = fuzz::accepted([&] { return nn::load_number(file.metadata, name, -1, 1); });

@@ -112,7 +112,8 @@ TEST_CASE("JointCtc: with all the weight on CTC a search finds what CTC reads, i
   const Tensor logits = frames(4, 2, 2), mask = ragged_mask(4, {4, 3});
   const Tensor source = Tensor::of<std::int32_t>({4, 2}, {4, 5, 3, 3, 3, 3, 3, 0});
   const models::CtcEncoded<TableDecoder::Source> encoded{table.encode(source, mask), logits};
-  const auto found = models::search(joint, encoded, {.beam = 40, .writes = models::Writes::all});
+  const auto found =
+      models::search(joint, encoded, {.beam = 40, .output_tokens = models::OutputTokens::all});
   for (const auto& [column, length] : {std::pair<Index, Index>{0, 4}, {1, 3}}) {
     const auto all = readings(sentence(logits, column, length));
     const auto best =

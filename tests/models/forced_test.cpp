@@ -37,7 +37,8 @@ test::Forced random_forced() {
 
 TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {
   const test::Translator t(DType::f64);
-  const auto found = models::force_decode(t.model, kBatch, {.writes = models::Writes::all});
+  const auto found =
+      models::force_decode(t.model, kBatch, {.output_tokens = models::OutputTokens::all});
   const auto forced = test::force(t.model, kBatch);
   REQUIRE(found.size() == kPairs.size());
   for (std::size_t b = 0; b < kPairs.size(); ++b) {
@@ -108,15 +109,16 @@ TEST_CASE("force_decode, search: nothing is dropped in the middle of a training 
 TEST_CASE("force_decode: a prediction has the score of its search, and all of them sum to 1") {
   const test::TableDecoder decoder(test::random_table(2, 4));
   const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3}}}, DType::f64);
-  for (const models::Writes writes : {models::Writes::words, models::Writes::unknown}) {
-    const auto found =
-        models::search(decoder, decoder.encode(source, mask),
-                       {.beam = 100, .max_length = 2, .best = 100, .writes = writes})[0];
+  for (const models::OutputTokens output_tokens :
+       {models::OutputTokens::words, models::OutputTokens::unknown}) {
+    const auto found = models::search(
+        decoder, decoder.encode(source, mask),
+        {.beam = 100, .max_length = 2, .best = 100, .output_tokens = output_tokens})[0];
     double total = 0;
     for (const Hypothesis& h : found) {
       const auto target = text::make_target_batch({{h.words}}, {.mask_dtype = DType::f64});
       const Hypothesis forced = models::force_decode(decoder, decoder.encode(source, mask), target,
-                                                     {.writes = writes})[0];
+                                                     {.output_tokens = output_tokens})[0];
       CHECK(forced.words == h.words);
       CHECK(test::near(forced.score, h.score));
       CHECK(test::identical(forced.weights, h.weights));
@@ -142,14 +144,14 @@ TEST_CASE("force_decode: <unk> in a target has a probability there, whatever the
   const test::Translator t(DType::f64);
   const std::vector<text::Pair> pairs = {{{4, 5}, {5, 3, 6}}, {{6}, {4, 4}}};
   const auto found = models::force_decode(t.model, text::make_batch(pairs, DType::f64));
-  const auto scores = [&](std::size_t i, models::Writes writes) {
+  const auto scores = [&](std::size_t i, models::OutputTokens output_tokens) {
     return models::force_decode(t.model, text::make_batch(std::span(&pairs[i], 1), DType::f64),
-                                {.writes = writes})[0]
+                                {.output_tokens = output_tokens})[0]
         .score;
   };
-  CHECK(found[0].score == scores(0, models::Writes::unknown));
-  CHECK(found[1].score == scores(1, models::Writes::words));
-  CHECK(found[1].score > scores(1, models::Writes::unknown));
+  CHECK(found[0].score == scores(0, models::OutputTokens::unknown));
+  CHECK(found[1].score == scores(1, models::OutputTokens::words));
+  CHECK(found[1].score > scores(1, models::OutputTokens::unknown));
 }
 
 TEST_CASE("loss: label smoothing gives no mass to special tokens but the end") {

@@ -80,13 +80,13 @@ TEST_CASE("model_file: a paper's class and AnyModel read each other's files") {
   const auto path = directory / "model.safetensors";
   nn::Parameters params(3);
   LuongOptions options{.source_vocabulary = 11, .target_vocabulary = 8, .embedding = 3};
-  options.hidden = 4, options.reading = Reading::backward;
+  options.hidden = 4, options.reading = EncoderDirection::backward;
   const Luong model(params, options);
   test::scale_parameters(params, 3);
   save(path, model, params, codecs());
   const auto same_class = load<Luong>(path);
   CHECK(same_weights(*same_class.parameters, params));
-  CHECK(same_class.model.options().reading == Reading::backward);
+  CHECK(same_class.model.options().reading == EncoderDirection::backward);
   CHECK(written(AnyModel(same_class.model), same_class.codecs) ==
         written(AnyModel(model), codecs()));
   const auto any = load(path);

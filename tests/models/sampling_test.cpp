@@ -21,7 +21,7 @@ using namespace test;
 /// One sentence for each of `count` equal sources.
 std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count,
                                const SamplingOptions& sampling, SearchOptions options = {}) {
-  options.writes = models::Writes::all;
+  options.output_tokens = models::OutputTokens::all;
   const std::vector<Sentence> sources(static_cast<std::size_t>(count), Sentence{4, 3});
   const auto [source, mask] = text::make_source_batch(sources, DType::f64);
   return models::sample(decoder, decoder.encode(source, mask), sampling, options);

@@ -14,9 +14,9 @@
 namespace {
 
 using namespace attune;
+using models::OutputTokens;
 using models::SearchOptions;
 using models::Translation;
-using models::Writes;
 using models::detail::NextScores;
 using text::Sentence;
 using namespace test;
@@ -28,7 +28,7 @@ static_assert(models::WordModel<models::Bahdanau>);
 /// the tables may be written.
 std::vector<Translation> search(const TableDecoder& decoder, const Words& first_words,
                                 SearchOptions options) {
-  options.writes = Writes::all;
+  options.output_tokens = OutputTokens::all;
   std::vector<Sentence> sources;
   for (std::int32_t word : first_words) {
     Sentence& source = sources.emplace_back(1 + sources.size() % 3, 3);
@@ -62,7 +62,7 @@ class OtherWeights : public TableDecoder {
   std::vector<Translation> search() const {
     const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
     return models::search(*this, encode(source, mask),
-                          {.beam = 4, .best = 4, .writes = Writes::all});
+                          {.beam = 4, .best = 4, .output_tokens = OutputTokens::all});
   }
 
  private:
@@ -209,12 +209,12 @@ TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller w
     x[row * v + 999] = 6;
   }
   Words words;
-  models::detail::decode(ones({2, 3}),
-                         SearchOptions{.beam = 7, .max_length = 1, .writes = Writes::all}, {},
-                         [&](const Tensor& last, const Tensor*) -> NextScores {
-                           words = last.to_vector<std::int32_t>();
-                           return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
-                         });
+  models::detail::decode(
+      ones({2, 3}), SearchOptions{.beam = 7, .max_length = 1, .output_tokens = OutputTokens::all},
+      {}, [&](const Tensor& last, const Tensor*) -> NextScores {
+        words = last.to_vector<std::int32_t>();
+        return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
+      });
   REQUIRE(words.size() == 21);
   for (Index row = 0; row < 3; ++row) {
     Words expected(v);
@@ -323,19 +323,21 @@ TEST_CASE("search, sample: no special token but the end is written, <unk> only w
   const std::vector<Sentence> sources(50, Sentence{4, 3});
   const auto [source, mask] = text::make_source_batch(sources, DType::f64);
   const auto encoded = decoder.encode(source, mask);
-  for (const auto& [writes, allowed] :
-       {std::pair(Writes::words, Words{2, 4, 5}), {Writes::unknown, {2, 3, 4, 5}}}) {
+  for (const auto& [output_tokens, allowed] :
+       {std::pair(OutputTokens::words, Words{2, 4, 5}), {OutputTokens::unknown, {2, 3, 4, 5}}}) {
     const auto scaled = [&, allowed = allowed](std::int32_t from, const Words& words) {
       return only(allowed, table(from, words));
     };
-    auto all = models::sample(decoder, encoded, {}, {.max_length = 30, .writes = writes});
-    const auto found = models::search(decoder, encoded,
-                                      {.beam = 10, .max_length = 4, .best = 10, .writes = writes});
+    auto all =
+        models::sample(decoder, encoded, {}, {.max_length = 30, .output_tokens = output_tokens});
+    const auto found =
+        models::search(decoder, encoded,
+                       {.beam = 10, .max_length = 4, .best = 10, .output_tokens = output_tokens});
     all.insert(all.end(), found[0].begin(), found[0].end());
     for (const Hypothesis& h : all) check_log_probabilities(h, scaled, h.complete);
     // Without an end word, `</s>` is none either.
-    for (const Hypothesis& h :
-         models::sample(decoder, encoded, {}, {.max_length = 9, .writes = writes, .end = -1}))
+    for (const Hypothesis& h : models::sample(
+             decoder, encoded, {}, {.max_length = 9, .output_tokens = output_tokens, .end = -1}))
       CHECK(std::ranges::none_of(h.words, [](std::int32_t word) { return word < 3; }));
   }
 }
@@ -396,12 +398,13 @@ TEST_CASE("search, sample: a part that all logits share changes no probability")
   const double third = std::log(1.0 / 3);
   for (const float common : {0.F, 1e4F, -1e7F}) {
     const Bigrams model{full({3, 3}, common)};
-    const auto found = models::search(model, models::no_source(1),
-                                      {.writes = Writes::all, .begin = 0, .end = 0})[0][0];
+    const auto found =
+        models::search(model, models::no_source(1),
+                       {.output_tokens = OutputTokens::all, .begin = 0, .end = 0})[0][0];
     CHECK(std::abs(found.log_probability - third) < 1e-7);
-    const auto drawn =
-        models::sample(model, models::no_source(1), {},
-                       {.max_length = 2, .writes = Writes::all, .begin = 0, .end = -1})[0];
+    const auto drawn = models::sample(
+        model, models::no_source(1), {},
+        {.max_length = 2, .output_tokens = OutputTokens::all, .begin = 0, .end = -1})[0];
     CHECK(std::abs(drawn.log_probability - 2 * third) < 2e-7);
   }
 }
@@ -455,13 +458,14 @@ TEST_CASE("search: a model without attention has hypotheses without weights") {
 TEST_CASE("search, sample: without a source") {
   // After <s> comes 2, after it 1, which is </s>.
   const Bigrams model{Tensor::of<float>({3, 3}, {0, 0, 99, 0, 0, 0, 0, 99, 0})};
-  const auto found = models::search(model, models::no_source(2),
-                                    {.max_length = 5, .writes = Writes::all, .begin = 0, .end = 1});
+  const auto found =
+      models::search(model, models::no_source(2),
+                     {.max_length = 5, .output_tokens = OutputTokens::all, .begin = 0, .end = 1});
   REQUIRE(found.size() == 2);
   for (const auto& best : found) CHECK(best[0].words == Words{2});
   for (const Hypothesis& h :
        models::sample(model, models::no_source(2), {},
-                      {.max_length = 5, .writes = Writes::all, .begin = 0, .end = 1}))
+                      {.max_length = 5, .output_tokens = OutputTokens::all, .begin = 0, .end = 1}))
     CHECK(h.words == Words{2});
 }
 
@@ -479,9 +483,13 @@ TEST_CASE("search: without an end word, the likeliest sequences of max_length wo
       all.push_back({log_p[0][first].item() + log_p[first][second].item(), {first, second}});
   }
   std::ranges::sort(all, std::ranges::greater());
-  const auto found = models::search(
-      Bigrams{logits}, models::no_source(1),
-      {.beam = 3, .max_length = 2, .best = 3, .writes = Writes::all, .begin = 0, .end = -1});
+  const auto found = models::search(Bigrams{logits}, models::no_source(1),
+                                    {.beam = 3,
+                                     .max_length = 2,
+                                     .best = 3,
+                                     .output_tokens = OutputTokens::all,
+                                     .begin = 0,
+                                     .end = -1});
   REQUIRE(found[0].size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(found[0][i].words == all[i].second);
@@ -513,7 +521,7 @@ TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
   constexpr Index kLongest = 1'000'000;
   const Tensor logits = Tensor::of({1, 4}, {-9., -9., -9., -.1});
   const auto found = models::detail::decode(
-      ones({1, 1}), SearchOptions{.max_length = kLongest, .writes = Writes::all}, {},
+      ones({1, 1}), SearchOptions{.max_length = kLongest, .output_tokens = OutputTokens::all}, {},
       [&](const Tensor&, const Tensor*) -> NextScores {
         return {logits, {}};
       });
@@ -534,7 +542,7 @@ TEST_CASE("search: sentences of a batch do not see each other, finished or not")
       const Sentence source(1 + b % 3, sources[b]);
       const auto [ids, mask] = text::make_source_batch({{source}}, DType::f64);
       SearchOptions own = options;
-      own.writes = Writes::all;
+      own.output_tokens = OutputTokens::all;
       const auto alone = models::search(decoder, decoder.encode(ids, mask), own)[0];
       REQUIRE(alone.size() == together[b].size());
       for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same(together[b][i], alone[i]));
@@ -579,8 +587,9 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
   const Translator t;
   for (const Sentence& source : test::random_sentences({2, 5, 1}, 11, 6)) {
     const auto [ids, mask] = text::make_source_batch({{source}});
-    const Hypothesis found = models::search(t.model, t.model.encode(ids, mask),
-                                            {.max_length = 7, .writes = Writes::all})[0][0];
+    const Hypothesis found =
+        models::search(t.model, t.model.encode(ids, mask),
+                       {.max_length = 7, .output_tokens = OutputTokens::all})[0][0];
     auto state = t.model.start(t.model.encode(ids, mask));
     std::int32_t word = text::Vocabulary::begin;
     for (std::int32_t expected : found.words) {
@@ -596,7 +605,7 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
 
 /// A search for two sources of three places, whose first step gives these.
 void search_with(const Tensor& logits, const Tensor& weights = {}) {
-  models::detail::decode(ones({3, 2}), SearchOptions{.writes = Writes::all}, {},
+  models::detail::decode(ones({3, 2}), SearchOptions{.output_tokens = OutputTokens::all}, {},
                          [&](const Tensor&, const Tensor*) -> NextScores {
                            return {logits, weights};
                          });

@@ -44,12 +44,12 @@ TEST_CASE("MultiHeadAttention: results, weights and all gradients are PyTorch's"
     take(params, golden);
     const Tensor mask = golden.contains("mask") ? golden["mask"] : Tensor();
     const Var x = variable(golden["x"]), h = memory > 0 ? variable(golden["h"]) : x;
-    const auto [stored, weights] = layer(x, layer.remember(h), mask, nn::Weights::of_heads);
+    const auto [stored, weights] = layer(x, layer.precompute(h), mask, nn::Weights::per_head);
     CHECK(difference(weights.value(), golden["weights"]) < 1e-10);
     // Through the weights, and in one pass where nothing asks for them.
-    for (const Var& y : {stored, layer(x, layer.remember(h), mask).y}) {
+    for (const Var& y : {stored, layer(x, layer.precompute(h), mask).y}) {
       CHECK(difference(y.value(), golden["y"]) < 1e-10);
-      const Var again = layer(x, layer.remember(h), mask, nn::Weights::of_heads).weights;
+      const Var again = layer(x, layer.precompute(h), mask, nn::Weights::per_head).weights;
       const Gradients gradients =
           backward(test::weighted(y, golden["g_y"]) + test::weighted(again, golden["g_weights"]));
       check(params, gradients, golden);

@@ -65,11 +65,11 @@ struct Setting {
     copy(w_c * 30.0, w_c);
   }
 
-  Attended at(Index step) const { return at(step, coverage); }
-  Attended at(Index step, const Var& seen) const { return at(step, seen, h, mask); }
-  Attended at(Index step, const Var& seen, const Var& memory, const Tensor& words) const {
+  AttentionResult at(Index step) const { return at(step, coverage); }
+  AttentionResult at(Index step, const Var& seen) const { return at(step, seen, h, mask); }
+  AttentionResult at(Index step, const Var& seen, const Var& memory, const Tensor& words) const {
     return attention({.state = state, .past = {step, seen, weights * mask}},
-                     attention.remember(memory, words));
+                     attention.precompute(memory, words));
   }
 };
 
@@ -109,7 +109,7 @@ void check_golden(const Golden& golden, ScoreOptions score, Window window) {
   const Var state = variable(golden["state"]), memory = variable(golden["memory"]);
   const Var coverage = golden.contains("coverage") ? variable(golden["coverage"]) : Var();
   const auto [context, weights] = attention({.state = state, .past = {2, coverage}},
-                                            attention.remember(memory, golden["mask"]));
+                                            attention.precompute(memory, golden["mask"]));
   CHECK(difference(context.value(), golden["context"]) < 1e-10);
   CHECK(difference(weights.value(), golden["weights"]) < 1e-10);
   const Gradients gradients = backward(test::weighted(context, golden["g_context"]) +
@@ -176,13 +176,13 @@ TEST_CASE("Attention: weights are 0 on padding and outside of the window, and su
 
 TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
   for_all([](const Setting& s) {
-    const Attended all = s.at(2);
+    const AttentionResult all = s.at(2);
     for (Index b = 0; b < kBatch; ++b) {
       const Index length = kLengths[static_cast<std::size_t>(b)];
       const auto own = [&](const Var& x) { return test::sentence(x.value(), b, length); };
-      const Attended alone = s.attention(
+      const AttentionResult alone = s.attention(
           {.state = s.state.value().slice(b, b + 1), .past = {2, own(s.coverage), own(s.weights)}},
-          s.attention.remember(own(s.h), ones({length, 1}, DType::f64)));
+          s.attention.precompute(own(s.h), ones({length, 1}, DType::f64)));
       CHECK(difference(all.context.value().slice(b, b + 1), alone.context.value()) < 1e-12);
     }
   });
@@ -200,8 +200,8 @@ TEST_CASE("Attention: the memory at padding changes neither values nor gradients
     }
   }
   const Var spoilt = variable(far);
-  const Attended clean = s.at(0), other = s.at(0, {}, spoilt, mask),
-                 of_nan = s.at(0, {}, nan, mask);
+  const AttentionResult clean = s.at(0), other = s.at(0, {}, spoilt, mask),
+                        of_nan = s.at(0, {}, nan, mask);
   CHECK(identical(of_nan.context.value(), clean.context.value()));
   CHECK(identical(of_nan.weights.value(), clean.weights.value()));
   const Gradients d = backward(test::weighted(clean.context, g)),
@@ -269,7 +269,7 @@ TEST_CASE("Attention: takes a custom score, and differentiates it") {
   test::set(params, "query", reals({2, 2}, {1, 0, 3, -2}));
   test::set(params, "memory", h);
   const auto attend = [&] {
-    return attention({.state = query}, attention.remember(memory, test::ragged_mask(3, {3, 1})));
+    return attention({.state = query}, attention.precompute(memory, test::ragged_mask(3, {3, 1})));
   };
   const auto [context, weights] = attend();
   CHECK(difference(weights.value(), reals({3, 2}, {0.125, 1, 0.25, 0, 0.625, 0})) < 1e-15);
@@ -285,7 +285,8 @@ TEST_CASE("Attention: a score sees the target step and the coverage") {
     }
   };
   const Attention attention{Curious()};
-  const Memory memory = attention.remember(randn({2, 1, 3}, DType::f64), ones({2, 1}, DType::f64));
+  const Memory memory =
+      attention.precompute(randn({2, 1, 3}, DType::f64), ones({2, 1}, DType::f64));
   const Var coverage = reals({2, 1}, {0, std::log(2.) / 3});
   const auto [context, weights] =
       attention({.state = randn({1, 4}, DType::f64), .past = {3, coverage}}, memory);
@@ -294,7 +295,7 @@ TEST_CASE("Attention: a score sees the target step and the coverage") {
 
 TEST_CASE("select: columns of a memory in any order, with repetition") {
   const Setting s({.attention = 6}, {});
-  const Memory memory = s.attention.remember(s.h, mask);
+  const Memory memory = s.attention.precompute(s.h, mask);
   const std::vector<std::int32_t> from = {2, 0, 0, 1};
   const Memory selected = select(memory, ints({4}, {2, 0, 0, 1}));
   REQUIRE(selected.h.shape() == Shape{kSteps, 4, kSize});
@@ -312,17 +313,17 @@ TEST_CASE("select: columns of a memory in any order, with repetition") {
 
 TEST_CASE("Attention: masks, coverage and windows that do not fit are errors") {
   const Setting s({.attention = 6}, {});
-  CHECK_ERROR("attention: mask is undefined, in score", s.attention.remember(s.h, {}));
+  CHECK_ERROR("attention: mask is undefined, in score", s.attention.precompute(s.h, {}));
   CHECK_ERROR("attention: mask (S, B) is (7, 2), but B = 3 in h, in score",
-              s.attention.remember(s.h, ones({kSteps, 2}, DType::f64)));
+              s.attention.precompute(s.h, ones({kSteps, 2}, DType::f64)));
   CHECK_ERROR("attention: coverage (S, B) is (7, 1), but B = 3 in mask, in score",
               s.at(0, ones({kSteps, 1}, DType::f64)));
   const Setting windowed({.attention = 6}, {Window::local_monotonic, 1});
   CHECK_ERROR(
       "lengths_of: column 1 of the mask (7, 3) has a 1 after a 0, but padding after the steps was "
       "expected, in score",
-      windowed.attention.remember(windowed.h, where(arange(21).reshape({kSteps, 3}) == 4.0, 0.0,
-                                                    ones({kSteps, 3}, DType::f64))));
+      windowed.attention.precompute(windowed.h, where(arange(21).reshape({kSteps, 3}) == 4.0, 0.0,
+                                                      ones({kSteps, 3}, DType::f64))));
   Parameters params;
   CHECK_ERROR("Attention: half_width = 0 is less than 1",
               Attention(std::make_shared<DotScore>(), params, 4, {Window::local_monotonic, 0}));

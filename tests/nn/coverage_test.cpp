@@ -61,7 +61,7 @@ struct Reader {
     Var context, coverage, loss;  // (B, D), (S, B), (B)
   };
   Read operator()(const Var& q, const Var& h, const Tensor& mask) const {
-    const nn::Memory remembered = attention.remember(h, mask);
+    const nn::Memory remembered = attention.precompute(h, mask);
     Read read{.context = q, .coverage = {}, .loss = zeros({q.dim(0)}, DType::f64)};
     for (Index step = 0; step < 3; ++step) {
       const auto [context, weights] =

@@ -52,7 +52,7 @@ std::vector<Case> cases() {
                  make_score(scope, kSize, kSize, {.kind = kind.name, .attention = kSize}), scope,
                  kSize, {.window = window});
              const auto [context, weights] =
-                 attention({.state = first_of(x)}, attention.remember(x, mask));
+                 attention({.state = first_of(x)}, attention.precompute(x, mask));
              return test::flat({context, weights});
            }});
     }

@@ -50,7 +50,7 @@ std::vector<Layer> layers() {
                        const Attention attention(make_score(scope, 4, 4, score), scope, 4,
                                                  {.window = window, .half_width = 1});
                        return [=](const Tensor& x, const Tensor& h) -> Vars {
-                         const Memory memory = attention.remember(h, mask);
+                         const Memory memory = attention.precompute(h, mask);
                          const auto [c, alpha] = attention({.state = x[0]}, memory);
                          const auto [c_next, alpha_next] =
                              attention({x[1], attention.next({}, alpha)}, memory);
@@ -63,7 +63,7 @@ std::vector<Layer> layers() {
                    const TransformerLayer layer(scope, {.size = 4, .heads = 2, .inner = 5},
                                                 Causal::yes, 4);
                    return [=](const Tensor& x, const Tensor& h) -> Vars {
-                     return {layer(x, {}, layer.remember(h, mask)).y};
+                     return {layer(x, {}, layer.precompute(h, mask)).y};
                    };
                  }});
   all.push_back({"others", [](const Scope& scope) {

@@ -242,7 +242,7 @@ TEST_CASE("MultiHeadAttention: it is what the equations give, place by place and
       nn::Parameters params(static_cast<std::uint64_t>(heads), DType::f64);
       const nn::MultiHeadAttention layer(
           params, kSize, {.heads = heads, .causal = causal ? nn::Causal::yes : nn::Causal::no});
-      const auto [y, weights] = layer(x, layer.remember(x), mask, nn::Weights::of_heads);
+      const auto [y, weights] = layer(x, layer.precompute(x), mask, nn::Weights::per_head);
       CHECK(difference(layer.self(x, mask).value(), y.value()) < 1e-12);
       CHECK(difference(y.value(), by_loops(params, x, mask, heads, causal)) < 1e-12);
       // Weights are exactly 0 on padding and on later places.
@@ -274,17 +274,17 @@ TEST_CASE("masks: operations and layers take a Tensor and a Mask alike") {
   const auto attend = [&](const nn::Memory& memory) {
     return attention({.state = x[0]}, memory).context.value();
   };
-  CHECK(identical(attend(attention.remember(x, values)), attend(attention.remember(x, mask))));
+  CHECK(identical(attend(attention.precompute(x, values)), attend(attention.precompute(x, mask))));
   const Tensor added = (values - 1.0) * 1e9;
   const std::string wrong =
       "mask: (3, 2) must be 1 (takes part) or 0, but element (1, 1) is -1000000000";
   CHECK_ERROR(wrong, lstm(x, {.mask = added}));
   CHECK_ERROR(wrong, gru(x, {.mask = added}));
-  CHECK_ERROR(wrong, attention.remember(x, added));
+  CHECK_ERROR(wrong, attention.precompute(x, added));
   CHECK_ERROR("lstm: mask (T, B) is (2, 2), but T = 3 in xw, in lstm",
               lstm(x, {.mask = ones({2, 2}, DType::f64)}));
   CHECK_ERROR("attention: mask (S, B) is (2, 2), but S = 3 in h, in attention",
-              attention.remember(x, ones({2, 2})));
+              attention.precompute(x, ones({2, 2})));
 }
 
 }  // namespace

@@ -36,14 +36,14 @@ std::vector<Mistake> mistakes() {
   static const nn::Lstm lstm(params / "encoder", 4, 5);
   static const nn::Embedding embedding(params / "words", 10, 4);
   static const nn::Attention attention(nn::GeneralScore(params / "attention", 4, 2));
-  static const nn::Memory memory = attention.remember(zeros({3, 1, 2}), ones({3, 1}));
+  static const nn::Memory memory = attention.precompute(zeros({3, 1, 2}), ones({3, 1}));
   static nn::Adam adam(params, {});
   static const Var w = params["decoder.output.b"];
   return {
       MISTAKE(layer(zeros({3, 2}))),
       MISTAKE(lstm(zeros({3, 4}))),
       MISTAKE(lstm(zeros({3, 1, 4}), {.mask = zeros({3, 1}) - 1e9})),
-      MISTAKE(attention.remember(zeros({3, 1, 5}), ones({3, 1}))),
+      MISTAKE(attention.precompute(zeros({3, 1, 5}), ones({3, 1}))),
       MISTAKE(attention({.state = zeros({2, 1, 4})}, memory)),
       MISTAKE(embedding(zeros({3}))),
       MISTAKE(embedding(arange(11))),

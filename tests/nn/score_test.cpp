@@ -39,12 +39,12 @@ TEST_CASE("make_score: every kind gives a score for each position, and with cove
                      {.kind = name, .attention = 8, .heads = 2, .longest = 5, .coverage = looks});
       const Keys keys{.k = score->keys(h), .mask = all_words};
       const Tensor e = (*score)(query, keys).value();
-      const Past past{.coverage = coverage};
+      const AttentionState past{.coverage = coverage};
       const Tensor covered = (*score)({.state = query.state, .past = past}, keys).value();
       CHECK(e.shape() == (name == "multi_head" ? Shape{2, 5, 2} : Shape{5, 2}));
       CHECK(identical(e, covered) == (looks == Coverage::none));
       CHECK(score->uses_coverage() == (looks == Coverage::summed));
-      CHECK(score->read(h).shape() == h.shape());
+      CHECK(score->values(h).shape() == h.shape());
       if (looks == Coverage::none) continue;
       const bool in_tanh = name == "additive" || name == "concat";
       CHECK(params["w_c"].shape() == Shape{in_tanh ? 8 : 4});

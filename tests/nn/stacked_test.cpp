@@ -154,9 +154,9 @@ TEST_CASE("Stacked: of layers in both directions each reads both of the one belo
   CHECK(stacked.size() == 2 * kHidden);
   const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4),
                mask = test::ragged_mask(kSteps, kLengths);
-  const nn::BothWays<> none;
-  const nn::BothWays<> initial{.forward = {.h = randn({kBatch, kHidden}, DType::f64, 5)},
-                               .backward = {}};
+  const nn::BidirectionalState<> none;
+  const nn::BidirectionalState<> initial{.forward = {.h = randn({kBatch, kHidden}, DType::f64, 5)},
+                                         .backward = {}};
   const auto [h, last] = stacked(x, {.mask = mask, .initial = {none, initial}});
   const auto expected = second(first(x, {.mask = mask}).h, {.mask = mask, .initial = initial});
   CHECK(identical(h.value(), expected.h.value()));

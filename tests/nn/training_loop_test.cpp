@@ -158,7 +158,7 @@ TEST_CASE("MovingAverage: its values follow the recurrence of its definition") {
     const double beta = std::min(0.3, (1.0 + t) / (10.0 + t));
     expected = beta * expected + (1 - beta) * t * t;
   }
-  const nn::AverageInPlace scope(average);
+  const nn::ScopedAverage scope(average);
   CHECK(difference(w.value(), full({2, 3}, expected, DType::f64)) <= 1e-14 * expected);
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("MovingAverage: the weights are restored after the scope") {
   set_all(params, 3);
   average.update();
   {
-    const nn::AverageInPlace scope(average);
+    const nn::ScopedAverage scope(average);
     CHECK(!identical(w.value(), full({5}, 3)));
   }
   CHECK(identical(w.value(), full({5}, 3)));
@@ -205,15 +205,15 @@ TEST_CASE("MovingAverage: a decay out of range is an error") {
   }
 }
 
-/// A watch, and steps of any loss and gradient.
+/// A monitor, and steps of any loss and gradient.
 struct Watched {
   nn::Parameters params{1};
   Var w = params.add("w", {2}, nn::init::zeros());
-  nn::DivergenceWatch watch;
+  nn::DivergenceMonitor monitor;
 
-  nn::DivergenceWatch::Step step(double loss, double gradient = 1) {
+  nn::DivergenceMonitor::Step step(double loss, double gradient = 1) {
     Gradients gradients = backward(test::weighted(w, full({2}, gradient)));
-    return watch.observe(loss, params, gradients);
+    return monitor.observe(loss, params, gradients);
   }
   /// The messages of some steps, one after another.
   std::string steps(int n, double loss) {
@@ -224,10 +224,11 @@ struct Watched {
 };
 
 TEST_CASE(
-    "DivergenceWatch: a loss or gradient that is not finite is reported, counted and not usable") {
+    "DivergenceMonitor: a loss or gradient that is not finite is reported, counted and not "
+    "usable") {
   Watched t;
   CHECK(t.step(2.5).usable);
-  CHECK(t.watch.skipped() == 0);
+  CHECK(t.monitor.skipped() == 0);
   auto [usable, message] = t.step(2.5, nan);
   CHECK_FALSE(usable);
   CHECK(message ==
@@ -238,14 +239,14 @@ TEST_CASE(
         "'w' (2), element (0) is -inf");
   CHECK(t.step(-nan, 8).message ==
         "the update is skipped: the loss is nan, the norm of the gradients 11.31");
-  CHECK(t.watch.skipped() == 3);
-  CHECK(t.watch.skipped_in_a_row() == 3);
+  CHECK(t.monitor.skipped() == 3);
+  CHECK(t.monitor.skipped_in_a_row() == 3);
   CHECK(t.step(2.5, 1e30).message == "");
-  CHECK(t.watch.skipped() == 3);
-  CHECK(t.watch.skipped_in_a_row() == 0);
+  CHECK(t.monitor.skipped() == 3);
+  CHECK(t.monitor.skipped_in_a_row() == 0);
 }
 
-TEST_CASE("DivergenceWatch: fifty steps in a row beyond twice the first loss are reported once") {
+TEST_CASE("DivergenceMonitor: fifty steps in a row beyond twice the first loss are reported once") {
   Watched t;
   t.step(nan);  // is no first loss
   CHECK(t.steps(1, 2.5) == "");
@@ -253,19 +254,19 @@ TEST_CASE("DivergenceWatch: fifty steps in a row beyond twice the first loss are
   CHECK(t.steps(1, 4.5) == "");  // spikes end
   CHECK(t.steps(49, 5.01) == "");
   t.step(infinity);
-  CHECK_FALSE(t.watch.diverges());
+  CHECK_FALSE(t.monitor.diverges());
   CHECK(t.steps(1, 697532.25) ==
         "training diverges: the loss, 6.975e+05, has been more than 2 times the first step's, 2.5, "
         "for 50 steps");
-  CHECK(t.watch.diverges());
+  CHECK(t.monitor.diverges());
   CHECK(t.steps(1000, 8) == "");
-  CHECK(t.watch.diverges());
+  CHECK(t.monitor.diverges());
   t.step(5);
-  CHECK_FALSE(t.watch.diverges());
+  CHECK_FALSE(t.monitor.diverges());
   CHECK(t.steps(50, 5.5) != "");
 }
 
-TEST_CASE("DivergenceWatch: a first loss that is not positive is no reference") {
+TEST_CASE("DivergenceMonitor: a first loss that is not positive is no reference") {
   for (const double first : {0.0, -1.0}) {
     Watched t;
     t.step(first);
@@ -273,35 +274,35 @@ TEST_CASE("DivergenceWatch: a first loss that is not positive is no reference") 
   }
 }
 
-TEST_CASE("DivergenceWatch: continues from a saved state exactly") {
+TEST_CASE("DivergenceMonitor: continues from a saved state exactly") {
   Watched t, resumed;
   t.step(0.1), t.step(nan), t.steps(30, 7), t.step(nan), t.step(nan);
   Metadata metadata;
-  t.watch.save(metadata);
-  resumed.watch.load(metadata);
-  CHECK(resumed.watch.skipped() == 3);
-  CHECK(resumed.watch.skipped_in_a_row() == 2);
+  t.monitor.save(metadata);
+  resumed.monitor.load(metadata);
+  CHECK(resumed.monitor.skipped() == 3);
+  CHECK(resumed.monitor.skipped_in_a_row() == 2);
   CHECK(resumed.steps(19, 0.2000001) == "");
   CHECK(resumed.steps(1, 0.2000001) != "");
 }
 
-TEST_CASE("DivergenceWatch: an invalid state is an error and changes nothing") {
+TEST_CASE("DivergenceMonitor: an invalid state is an error and changes nothing") {
   Watched t;
   t.step(nan);
   Metadata metadata;
-  CHECK_ERROR("checkpoint: there is no 'divergence.first_loss' in it", t.watch.load(metadata));
-  nn::DivergenceWatch().save(metadata);
+  CHECK_ERROR("checkpoint: there is no 'divergence.first_loss' in it", t.monitor.load(metadata));
+  nn::DivergenceMonitor().save(metadata);
   for (const auto& [name, wrong] : {std::pair{"divergence.first_loss", "nan"},
                                     {"divergence.above", "-1"},
                                     {"divergence.skipped", "1.5"},
                                     {"divergence.in_a_row", "many"}}) {
     auto other = metadata;
     other[name] = wrong;
-    CHECK_THROWS_AS(t.watch.load(other), Error);
+    CHECK_THROWS_AS(t.monitor.load(other), Error);
     other.erase(name);
-    CHECK_THROWS_AS(t.watch.load(other), Error);
+    CHECK_THROWS_AS(t.monitor.load(other), Error);
   }
-  CHECK(t.watch.skipped() == 1);
+  CHECK(t.monitor.skipped() == 1);
 }
 
 }  // namespace

@@ -23,38 +23,39 @@ const Tensor source_mask = test::ragged_mask(4, {4, 2, 1});
 TEST_CASE("MultiHeadAttention: dropout draws B heads T S numbers, with and without weights") {
   Parameters params(1, DType::f64);
   const MultiHeadAttention layer(params, kSize, {.heads = 2, .dropout = 0.4}, kMemory);
-  const Var keys_values = layer.remember(h);
+  const Var keys_values = layer.precompute(h);
   const auto run = [&](Random& random, Weights weights) {
     const Training training(random);
     return layer(x, keys_values, source_mask, weights);
   };
   Random fused(7), stored(7);
   const Var y = run(fused, Weights::no).y;
-  const auto [same, weights] = run(stored, Weights::of_heads);
+  const auto [same, weights] = run(stored, Weights::per_head);
   CHECK(fused.state() == Random(7).ahead(3 * 2 * 5 * 4).state());
   CHECK(stored.state() == fused.state());
   CHECK(difference(y.value(), same.value()) <= 1e-14);
   // Weights are those before dropout.
   CHECK(difference(weights.value(),
-                   layer(x, keys_values, source_mask, Weights::of_heads).weights.value()) <= 1e-14);
+                   layer(x, keys_values, source_mask, Weights::per_head).weights.value()) <= 1e-14);
   CHECK_FALSE(difference(y.value(), layer(x, keys_values, source_mask).y.value()) <= 1e-3);
   Random next(8);
   CHECK_FALSE(identical(run(next, Weights::no).y.value(), y.value()));
 }
 
 /// A memory's places, of which hypothesis i sees those of column columns[i]; none on padding.
-Kept places_of(const Var& keys_values, const Tensor& mask, std::vector<std::int32_t> columns) {
-  Kept kept;
+KeyValueCache places_of(const Var& keys_values, const Tensor& mask,
+                        std::vector<std::int32_t> columns) {
+  KeyValueCache cache;
   std::vector<std::int32_t> rows;
   for (Index s = 0; s < keys_values.dim(0); ++s) {
-    kept.places.push_back(keys_values[s]);
+    cache.keys_values.push_back(keys_values[s]);
     for (const std::int32_t column : columns) {
       rows.push_back(mask.at<double>({s, column}) != 0 ? column : -1);
     }
   }
-  kept.rows =
+  cache.rows =
       Tensor::of({keys_values.dim(0), std::ssize(columns)}, std::span<const std::int32_t>(rows));
-  return kept;
+  return cache;
 }
 
 TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, recorded or not") {
@@ -62,18 +63,18 @@ TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, re
   const MultiHeadAttention layer(params, kSize, {.heads = 4}, kMemory);
   test::scale_parameters(params, 3);
   const Tensor mask = Tensor::of<double>({4, 3}, {1, 0, 1, 0, 0, 1, 1, 0, 1, 1, 0, 1});  // holes
-  const Var keys_values = layer.remember(h);
-  const auto all = layer(x, keys_values, mask, Weights::of_heads);
+  const Var keys_values = layer.precompute(h);
+  const auto all = layer(x, keys_values, mask, Weights::per_head);
   CHECK(difference(layer(x, keys_values, mask, Weights::mean).weights.value(),
                    mean(all.weights.value(), {1})) <= 1e-15);
   const std::vector<std::int32_t> columns = {2, 0, 2, 1};
-  const Kept kept = places_of(keys_values, mask, columns);
+  const KeyValueCache cache = places_of(keys_values, mask, columns);
   for (Index t = 0; t < 5; ++t) {
     const Tensor rows = Tensor::of({4}, std::span(columns));
     const Var query = gather(x[t], rows);
-    const auto recorded = layer.step(query, kept);
+    const auto recorded = layer.step(query, cache);
     const NoGrad no_grad;
-    const auto step = layer.step(query, kept);
+    const auto step = layer.step(query, cache);
     for (Index i = 0; i < 4; ++i) {
       const Index column = columns[static_cast<std::size_t>(i)];
       CHECK(difference(step.y.value()[i], all.y.value()[t][column]) <= 1e-14);
@@ -91,13 +92,13 @@ TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") 
   test::set(params, "output.b", randn({kSize}, DType::f64, 3));
   const Tensor none = test::ragged_mask(4, {4, 0, 1});
   for (const Index steps : {5, 1}) {
-    for (const Weights weights : {Weights::no, Weights::of_heads}) {
-      const auto result = layer(x.slice(0, steps), layer.remember(h), none, weights);
+    for (const Weights weights : {Weights::no, Weights::per_head}) {
+      const auto result = layer(x.slice(0, steps), layer.precompute(h), none, weights);
       CHECK(identical(result.y.value()[0][1], params["output.b"].value()));
     }
   }
   const NoGrad no_grad;
-  const auto step = layer.step(x[0], places_of(layer.remember(h), none, {0, 1, 2}));
+  const auto step = layer.step(x[0], places_of(layer.precompute(h), none, {0, 1, 2}));
   CHECK(identical(step.y.value()[1], params["output.b"].value()));
   CHECK(sum(gather(permute(step.weights.value(), {1, 2, 0}), Tensor::of<std::int32_t>({1}, {1}), 1))
             .item() == 0);
@@ -109,16 +110,16 @@ TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gr
     const TransformerLayer layer(params, {.size = kSize, .heads = 2, .inner = 5, .norm = norm},
                                  Causal::yes, kMemory);
     test::scale_parameters(params, 2);
-    const auto memory = layer.remember(h, source_mask);
-    const Kept places = places_of(memory.keys_values, source_mask, {0, 1, 2});
+    const auto memory = layer.precompute(h, source_mask);
+    const KeyValueCache places = places_of(memory.keys_values, source_mask, {0, 1, 2});
     const auto at_once = [&] {
-      return layer(x, {}, layer.remember(h, source_mask), Weights::of_heads);
+      return layer(x, {}, layer.precompute(h, source_mask), Weights::per_head);
     };
     const auto all = at_once();
-    Kept kept;
+    KeyValueCache cache;
     std::vector<Var> y, weights;
     for (Index t = 0; t < 5; ++t) {
-      const auto step = layer.step(x[t], kept, places);
+      const auto step = layer.step(x[t], cache, places);
       y.push_back(step.y);
       weights.push_back(step.weights);
     }
@@ -132,8 +133,8 @@ TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gr
   }
 }
 
-TEST_CASE("Positions: sine and cosine of each place, from any place on") {
-  const Positions places(5, DType::f64, 3);
+TEST_CASE("PositionalEncoding: sine and cosine of each place, from any place on") {
+  const PositionalEncoding places(5, DType::f64, 3);
   for (const Index begin : {0, 2, 40}) {  // within the table, across its end, beyond it
     const Tensor p = places(zeros({3, 2, 5}, DType::f64), begin).value();
     for (Index t = 0; t < 3; ++t) {
@@ -145,7 +146,8 @@ TEST_CASE("Positions: sine and cosine of each place, from any place on") {
       }
     }
   }
-  CHECK_ERROR("Positions: position -1 is negative", places(zeros({3, 2, 5}, DType::f64), -1));
+  CHECK_ERROR("PositionalEncoding: position -1 is negative",
+              places(zeros({3, 2, 5}, DType::f64), -1));
 }
 
 TEST_CASE("Layout: a mask of other extents is an error, though it has as many elements") {
@@ -160,9 +162,9 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
   Parameters params(1, DType::f64);
   const Scope scope = params / "decoder";
   const MultiHeadAttention attention(scope / "cross", kSize, {.heads = 2}, kMemory);
-  const Var keys_values = attention.remember(h);
+  const Var keys_values = attention.precompute(h);
   CHECK_ERROR("add_matmul: shapes do not fit: (4, 3, 8) x (6, 16), in decoder.cross.memory",
-              attention.remember(zeros({4, 3, 8}, DType::f64)));
+              attention.precompute(zeros({4, 3, 8}, DType::f64)));
   CHECK_ERROR(
       "MultiHeadAttention: query (T, B, D) is (3, 8), but 3 axes were expected, in decoder.cross",
       attention(x[0], keys_values));
@@ -171,7 +173,7 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
       "decoder.cross",
       attention(x, zeros({4, 2, 16}, DType::f64)));
   for (const Index steps : {1, 5}) {
-    for (const Weights weights : {Weights::no, Weights::of_heads}) {
+    for (const Weights weights : {Weights::no, Weights::per_head}) {
       CHECK_ERROR(
           "MultiHeadAttention: mask (S, B) is (1, 3), but S = 4 in keys and values, in "
           "decoder.cross",
@@ -182,25 +184,26 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
               attention(x, keys_values, ones({4, 3}, DType::f64) * 2.0));
   const TransformerLayer encoder(params / "encoder", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::no);
-  CHECK_ERROR("TransformerLayer: encoder attends to no memory", encoder.remember(h, source_mask));
+  CHECK_ERROR("TransformerLayer: encoder attends to no memory", encoder.precompute(h, source_mask));
   const TransformerLayer decoder(params / "layer", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::yes, kMemory);
   CHECK_ERROR(
       "MultiHeadAttention: keys and values (S, B, 2D) is (), but 3 axes were expected, in "
       "layer.cross",
       decoder(x, {}));
-  const Kept kept{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
+  const KeyValueCache cache{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
   const NoGrad no_grad;
   CHECK_ERROR("attention_step: cache (R, 2D) is (3, 12), but D = 8 in q, in decoder.cross",
-              attention.step(x[0], {{zeros({3, 12}, DType::f64)}, kept.rows}));
-  CHECK_ERROR("attention_step: row 3 at 0 is not in -1 to 2, in decoder.cross",
-              attention.step(x[0], {kept.places, Tensor::of<std::int32_t>({1, 3}, {3, 0, 0})}));
+              attention.step(x[0], {{zeros({3, 12}, DType::f64)}, cache.rows}));
+  CHECK_ERROR(
+      "attention_step: row 3 at 0 is not in -1 to 2, in decoder.cross",
+      attention.step(x[0], {cache.keys_values, Tensor::of<std::int32_t>({1, 3}, {3, 0, 0})}));
   CHECK_ERROR("attention_step: rows (S, B) is (1, 2), but B = 3 in q, in decoder.cross",
-              attention.step(x[0], {kept.places, zeros({1, 2}, DType::i32)}));
+              attention.step(x[0], {cache.keys_values, zeros({1, 2}, DType::i32)}));
   CHECK_ERROR(
       "attention_step: 2 heads do not divide 8 elements, or 0 entries were given for 1 positions, "
       "in decoder.cross",
-      attention.step(x[0], {{}, kept.rows}));
+      attention.step(x[0], {{}, cache.rows}));
   CHECK_ERROR("dropout: the rate 1 is not in [0, 1)",
               TransformerLayer(params / "other",
                                {.size = kSize, .heads = 2, .attention_dropout = 1}, Causal::no));

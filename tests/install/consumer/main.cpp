@@ -58,7 +58,7 @@ bool score_is_known() {
   nn::Parameters params;
   const auto score = nn::make_score(params, 2, 3, {.kind = "additive", .attention = 4});
   return dynamic_cast<const nn::AdditiveScore*>(score.get()) != nullptr &&
-         dynamic_cast<const nn::CoveredScore*>(score.get()) == nullptr;
+         dynamic_cast<const nn::CoverageScore*>(score.get()) == nullptr;
 }
 
 }  // namespace

@@ -47,16 +47,16 @@ TEST_CASE("edits: rates add up over sentences") {
   CHECK(edits(Tokens{1, 2}, Tokens{}).rate() == 2);  // as jiwer.wer("", "a b")
 }
 
-TEST_CASE("side_by_side: which token was taken for which, and what has none beside it") {
+TEST_CASE("edit_alignment: which token was taken for which, and what has none beside it") {
   constexpr std::int32_t none = TokenPair::no_token;
-  CHECK(side_by_side(Tokens{1, 9, 3}, Tokens{1, 2, 3}) ==
+  CHECK(edit_alignment(Tokens{1, 9, 3}, Tokens{1, 2, 3}) ==
         std::vector<TokenPair>{{1, 1}, {9, 2}, {3, 3}});
-  CHECK(side_by_side(Tokens{1, 3, 5}, Tokens{1, 2, 3}) ==
+  CHECK(edit_alignment(Tokens{1, 3, 5}, Tokens{1, 2, 3}) ==
         std::vector<TokenPair>{{1, 1}, {3, 2}, {5, 3}});  // two, which are substitutions
-  CHECK(side_by_side(Tokens{1, 3}, Tokens{1, 2, 3}) ==
+  CHECK(edit_alignment(Tokens{1, 3}, Tokens{1, 2, 3}) ==
         std::vector<TokenPair>{{1, 1}, {none, 2}, {3, 3}});
-  CHECK(side_by_side(Tokens{4}, Tokens{}) == std::vector<TokenPair>{{4, none}});
-  CHECK(side_by_side(Tokens{}, Tokens{}).empty());
+  CHECK(edit_alignment(Tokens{4}, Tokens{}) == std::vector<TokenPair>{{4, none}});
+  CHECK(edit_alignment(Tokens{}, Tokens{}).empty());
 }
 
 /// The fewest edits, by their definition.
@@ -80,7 +80,7 @@ TEST_CASE(
     CHECK(e.insertions - e.deletions == std::ssize(written) - std::ssize(expected));
     Edits beside{.expected = e.expected};
     Tokens left, right;
-    for (const auto& [w, x] : side_by_side(written, expected)) {
+    for (const auto& [w, x] : edit_alignment(written, expected)) {
       if (w >= 0) left.push_back(w);
       if (x >= 0) right.push_back(x);
       beside.insertions += x < 0, beside.deletions += w < 0;

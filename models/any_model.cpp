@@ -31,7 +31,7 @@ std::span<const ModelKind> model_kinds() {
       kind<Luong>("attends after the cell (Luong et al., 2015)"),
       kind<EncoderDecoder>("no attention: final encoder state at every step (Cho et al., 2014)"),
       kind<Sutskever>("no attention: final state of the reversed source (Sutskever et al., 2014)"),
-      kind<Transformer>("self-attention in place of cells (Vaswani et al., 2017)")};
+      kind<Transformer>("self-attention instead of recurrent cells (Vaswani et al., 2017)")};
   return all;
 }
 
@@ -47,9 +47,8 @@ const ModelKind& model_kind(std::string_view name) {
 OptionList options_of(AnyModelOptions& o) {
   OptionList all = std::visit([](auto& own) { return options_of(own); }, o.own);
   if (model_kind(o.name).attends)
-    all.push_back(
-        option("coverage-loss", "weight of the loss for attending twice", o.coverage_loss, 0, 1e6));
-  all.push_back(option("label-smoothing", "share of the target probability spread over all words",
+    all.push_back(option("coverage-loss", "weight of the coverage loss", o.coverage_loss, 0, 1e6));
+  all.push_back(option("label-smoothing", "probability mass spread over all tokens",
                        o.label_smoothing, 0, 0.99));
   return all;
 }
@@ -63,14 +62,14 @@ void check_option(const AnyModelOptions& options, const std::string& name) {
     having.push_back(kind.name);
   }
   if (!having.empty())
-    fail(name, "the model {} has no such option, only {}", options.name, fmt::join(having, ", "));
+    fail(name, "the model {} has no such option, unlike {}", options.name, fmt::join(having, ", "));
 }
 
 void set(AnyModelOptions& options, const std::string& name, const std::string& value) {
   check_option(options, name);
   const OptionList own = options_of(options);
   const Option* const one = find(own, name);
-  if (!one) fail(name, "there is no such option of the model {}", options.name);
+  if (!one) fail(name, "the model {} has no such option", options.name);
   one->set(value);
 }
 
@@ -89,9 +88,9 @@ AnyModel::AnyModel(const nn::Scope& scope, const AnyModelOptions& options,
                    const Vocabularies& sizes) {
   const ModelKind& kind = model_kind(options.name);
   if (options.own.index() != kind.defaults.own.index())
-    fail("AnyModel", "the options are not those of the model {}", options.name);
+    fail("AnyModel", "the options belong to another model than {}", options.name);
   if (options.coverage_loss > 0 && !kind.attends)
-    fail("AnyModel", "coverage is of attention, and this model has none");
+    fail("AnyModel", "a coverage loss requires a model with attention");
   AnyModelOptions sized = options;
   std::visit(
       [&](auto& own) {
@@ -114,11 +113,11 @@ Var AnyModel::loss(const text::Batch& batch, const Guide& guide) const {
 
 namespace {
 
-/// A WordModel that averages the models' probabilities of each word, and their weights.
+/// A WordModel that averages the token probabilities and the attention weights of several models.
 class Ensemble {
  public:
   struct Encoded {
-    std::vector<AnyModel::Encoded> of;  // of each model, as all vectors here
+    std::vector<AnyModel::Encoded> of;  // one per model, as all vectors in this class
     Mask mask;                          // (S, B)
   };
   struct Words {

@@ -1,4 +1,4 @@
-// One type for all models, which programs make by name.
+// One type for all models, constructed by the model's name.
 #pragma once
 
 #include <algorithm>
@@ -20,61 +20,61 @@
 
 namespace attune::models {
 
-/// A model's name, its own options, and those of its loss in training.
+/// The name of a model, its options, and the options of its loss in training mode.
 struct AnyModelOptions {
   std::string name = "bahdanau";  // one of model_kinds()
-  /// Of the named model; Nematus has Bahdanau's. model_options() makes them match.
+  /// Options of that model (for Nematus BahdanauOptions), as returned by model_options().
   std::variant<BahdanauOptions, LuongOptions, EncoderDecoderOptions, SutskeverOptions,
                TransformerOptions>
       own = BahdanauOptions{};
-  double label_smoothing = 0;  // ε, in training
-  double coverage_loss = 0;    // λ, See et al. (2017), equation 13; in training, with attention
+  double label_smoothing = 0;  // ε, in training mode
+  double coverage_loss = 0;    // λ of See et al. (2017), equation 13, in training mode
 };
 
-/// A model that can be made by name.
+/// A model that can be constructed by name.
 struct ModelKind {
   const char* name;
-  const char* what;  // in a line, for --help
-  bool attends;
+  const char* what;  // one-line description, for --help
+  bool attends;      // whether the model has attention
   AnyModelOptions defaults;
   class AnyModel (*make)(const nn::Scope& scope, const AnyModelOptions& options);
 };
 
 /// bahdanau, nematus, luong, encoder-decoder, sutskever and transformer.
 std::span<const ModelKind> model_kinds();
-/// Throws on a name that is none of them.
+/// Throws if model_kinds() has no such name.
 const ModelKind& model_kind(std::string_view name);
 inline AnyModelOptions model_options(std::string_view name) { return model_kind(name).defaults; }
 
-/// All but the name and the vocabularies.
+/// All options except the name and the vocabulary sizes.
 OptionList options_of(AnyModelOptions& options);
 
-/// Throws where the model has no option of that name, but others have, which the error names.
+/// Throws if only other models have an option of that name; the message lists these models.
 void check_option(const AnyModelOptions& options, const std::string& name);
 
-/// Sets an option by name. Throws where the model has none of that name, as check_option does.
+/// Sets an option by name. Throws if the model has no such option, or if the value is invalid.
 void set(AnyModelOptions& options, const std::string& name, const std::string& value);
 
-/// The longest source that the model's score takes, or 0 for any.
+/// Maximum source length that the model's score function accepts; 0 means no limit.
 Index longest_source(const AnyModelOptions& options);
 
 struct Vocabularies {
   Index source, target;
 };
 
-/// A value whose type only its model knows.
+/// A value of a type that depends on the model, such as its decoder state.
 using ModelValue = std::any;
 
-/// The value. Throws on that of another model.
+/// The value as a T. Throws if it has another type, as the value of another model has.
 template <class T>
 const T& as(const ModelValue& value) {
   const T* const own = std::any_cast<T>(&value);
-  if (!own) fail("AnyModel", "a value of another model");
+  if (!own) fail("AnyModel", "the value belongs to another model");
   return *own;
 }
 
-/// Any model from words to words: one made by name, or a WordModel of your own. It is a WordModel
-/// itself. Copies share the model.
+/// Type-erased sequence-to-sequence model: a model constructed by name, or any WordModel. AnyModel
+/// satisfies WordModel itself. Copies share the model.
 class AnyModel {
  public:
   struct Encoded {
@@ -87,18 +87,18 @@ class AnyModel {
     Words operator[](Index at) const { return {all, at}; }
   };
   using State = ModelValue;
-  using Output = ModelValue;  // of one step, or of all of them
+  using Output = ModelValue;  // of one step, or of all steps
   using Step = DecoderStep<Output, State>;
   using Steps = DecoderSteps<Words, Output>;
 
-  /// Its parameters are those of the named model. Throws where options and name do not match, and
-  /// as the model's constructor does.
+  /// Constructs the model options.name; its parameters are added to `scope`. Throws if
+  /// options.own is of another model, and as the model's constructor does.
   AnyModel(const nn::Scope& scope, const AnyModelOptions& options, const Vocabularies& sizes);
 
   template <WordModel M>
   explicit AnyModel(M model);
 
-  // The functions of a WordModel, by those of the model inside.
+  // The functions of a WordModel; each calls the wrapped model.
   std::function<Encoded(const Tensor& source, const Mask& mask)> encode;  // (S, B) i32, (S, B)
   std::function<State(const Encoded& encoded)> start;
   std::function<Words(const Tensor& previous)> read;
@@ -109,20 +109,20 @@ class AnyModel {
   std::function<AffineLogits(const Words& words, const std::vector<Output>& outputs)> logits;
   std::function<State(const State& state, const Tensor& rows)> select;
 
-  /// models::loss, in training with the label smoothing and the coverage loss of the options.
+  /// models::loss; in training mode with the label smoothing and the coverage loss of options().
   Var loss(const text::Batch& batch, const Guide& guide = {}) const;
 
-  /// The options that it was made with; for a WordModel of your own the name is empty.
+  /// The options passed to the constructor; the name is empty if it wraps a given WordModel.
   const AnyModelOptions& options() const { return options_; }
 
  private:
   AnyModelOptions options_ = {.name = ""};
 };
 
-/// One model, or the ensemble of several, which averages their probabilities of each word and their
-/// attention weights, leaving out models without attention:
-///     p(y_t) = 1/N Σ_n p_n(y_t)
-/// Throws when there is none, and in use where the vocabularies differ in size.
+/// Ensemble of N models: averages their token probabilities,
+///     p(y_t) = 1/N Σ_n p_n(y_t),
+/// and the attention weights of the models with attention. Returns the model itself if N = 1.
+/// Throws if there is no model; decoding throws if the vocabulary sizes differ.
 AnyModel ensemble_of(std::vector<AnyModel> models);
 
 template <WordModel M>

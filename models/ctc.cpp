@@ -24,15 +24,15 @@ void check(const char* operation, const Tensor& logits, const Tensor& mask,
   }
 }
 
-/// Labels, and the log-probabilities of all paths to them: of those that end with a blank, of those
-/// that end with the last label, and of both.
+/// Labels, and the log-probabilities of their paths: of those that end with a blank, of those that
+/// end with the last label, and of all.
 struct Prefix {
   text::Sentence labels;
   double blank, label, total;
 };
 
-/// One frame further: log_p (V) are the log-probabilities of its symbols. The best prefixes, at most
-/// `most`, best first; among equals the smaller labels.
+/// Extends the prefixes by one frame with the log-probabilities log_p (V). Returns the best
+/// prefixes, at most `most`, best first; ties are in the order of labels.
 std::vector<Prefix> advance(const std::vector<Prefix>& before, std::span<const double> log_p,
                             std::int32_t blank, Index most) {
   struct Ends {
@@ -47,7 +47,7 @@ std::vector<Prefix> advance(const std::vector<Prefix>& before, std::span<const d
     text::Sentence longer = prefix.labels;
     longer.push_back(0);
     for (std::int32_t v = 0; v < std::ssize(log_p); ++v) {
-      // After the same label only a path with a blank between them is a longer prefix.
+      // A repeated label extends the prefix only after a blank.
       const double from = v == last ? prefix.blank : prefix.total;
       if (v == blank || from + log_p[v] == log_zero) continue;
       longer.back() = v;
@@ -70,7 +70,8 @@ std::vector<Prefix> advance(const std::vector<Prefix>& before, std::span<const d
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& o) {
   check("ctc", logits, mask, {{"blank", o.blank}});
-  if (o.best < 1 || o.best > o.beam) fail("ctc", "best is not in 1 to beam");
+  if (o.best < 1 || o.best > o.beam)
+    fail("ctc", "best = {} is not in 1 to beam = {}", o.best, o.beam);
   const Tensor log_p = log_softmax(logits.to(DType::f64), -1);
   const auto frames = lengths_of(mask);
   std::vector<std::vector<CtcHypothesis>> results(frames.size());
@@ -79,7 +80,7 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
     std::vector<Prefix> prefixes{{.labels = {}, .blank = 0, .label = log_zero, .total = 0}};
     for (Index t = 0; t < frames[b]; ++t) {
       const double* row = log_p.data<double>() + (t * std::ssize(frames) + b) * v;
-      if (std::isnan(row[0])) fail("ctc", "a logit is NaN");  // and so are all of the frame
+      if (std::isnan(row[0])) fail("ctc", "a logit is NaN");  // log_softmax spreads it to the frame
       prefixes = advance(prefixes, {row, static_cast<std::size_t>(v)}, o.blank, o.beam);
       if (prefixes.empty()) fail("ctc", "all logits of step {} are -inf", t);
     }
@@ -143,7 +144,7 @@ std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options) {
   check("JointCtc", logits, mask,
         {{"blank", options.blank}, {"begin", options.begin}, {"end", options.end}});
-  // Sentences one after the other, so that each is a slice.
+  // (B, S, V), so that each sentence is a slice.
   const Tensor log_p = transpose(log_softmax(logits.to(DType::f64), -1), 0, 1);
   std::vector<CtcPrefix> prefixes;
   for (const Index frames : lengths_of(mask))

@@ -1,5 +1,5 @@
-// Decoding of models that are trained with CTC (Graves et al., 2006), alone and together with
-// attention.
+// Decoding for CTC (connectionist temporal classification; Graves et al., 2006): prefix beam
+// search, and joint decoding with an attention decoder.
 #pragma once
 
 #include <attune/autograd/ops.hpp>
@@ -10,80 +10,80 @@
 namespace attune::models {
 
 struct CtcSearchOptions {
-  Index beam = 16;  // prefixes that the search keeps at each frame
-  Index best = 1;   // how many of them it returns
-  std::int32_t blank = 0;
+  Index beam = 16;         // number of prefixes kept after each frame
+  Index best = 1;          // number of hypotheses returned per sentence
+  std::int32_t blank = 0;  // id of the blank label
 };
 
-/// Labels and their log-probability, summed over the paths that the search keeps.
+/// A label sequence and its log-probability, summed over the alignments (paths) in the beam.
 struct CtcHypothesis {
   text::Sentence labels;
   double log_probability = 0;
 };
 
-/// For each sentence the most likely labels, best first, by a search over prefixes, frame by frame
-/// (Hannun et al., 2014, algorithm 1, without a language model): paths that differ only in how they
-/// stretch the labels are added up. With a beam large enough for all prefixes it is exact. Throws
-/// unless 1 <= best <= beam, and on logits that are NaN.
+/// CTC prefix beam search (Hannun et al., 2014, algorithm 1, without a language model): for each
+/// sentence the most probable label sequences, best first. Sums the probabilities of all paths with
+/// the same labels. The result is exact if the beam holds all prefixes. logits (S, B, V), mask
+/// (S, B). Throws unless 1 <= best <= beam, and if a logit is NaN.
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& options = {});
 
-/// Attention and CTC on one source: "Hybrid CTC/attention architecture for
-/// end-to-end speech recognition" (Watanabe, Hori, Kim, Hershey and Hayashi, 2017).
+/// Joint CTC/attention decoding: "Hybrid CTC/attention architecture for end-to-end speech
+/// recognition" (Watanabe, Hori, Kim, Hershey and Hayashi, 2017).
 struct JointCtcOptions {
-  double weight = 0.3;  // λ, in (0, 1]
+  double weight = 0.3;  // λ, the weight of CTC, in (0, 1]
   std::int32_t blank = text::Vocabulary::pad;
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
 };
 
-/// CTC's probability that the labels of one sentence begin with a given prefix.
+/// A prefix of the labels of one sentence, for CTC prefix probabilities.
 class CtcPrefix {
  public:
-  /// No labels yet. log_p (S, V) f64: the log-probabilities of the symbols at each frame.
+  /// The empty prefix. log_p (S, V) f64: log-probabilities of the symbols at each frame.
   CtcPrefix(Tensor log_p, const JointCtcOptions& options);
 
-  /// One label further; `begin` is none.
+  /// This prefix, extended by one label; unchanged if the label is options.begin.
   CtcPrefix extended(std::int32_t label) const;
-  /// For each symbol the log-probability that it comes next, and at `end` that nothing does
-  /// (algorithm 2 of the paper, as a share of the probability of the prefix). log 0 for the blank
-  /// and for `begin`.
+  /// For each symbol, the log-probability that it follows, given that the labels begin with this
+  /// prefix (algorithm 2 of the paper, divided by the probability of the prefix). The entry
+  /// options.end is that of no further label. The entries blank and begin are log 0.
   std::vector<double> next() const;
 
  private:
   double log_p(Index t, std::int32_t v) const;
-  /// Log-probability of all paths over the first t frames that `label` may follow.
+  /// Log-probability of the paths over the first t frames after which `label` can follow.
   double before(Index t, std::int32_t label) const;
 
   Tensor log_p_;
   JointCtcOptions options_;
   std::int32_t last_;
-  // γ of the paper: after t frames, of all paths that read the prefix and end with a blank, and
-  // with its last label.
+  // γ of the paper at [t]: log-probability of the paths over the first t frames that collapse to
+  // the prefix and end with a blank, or with the last label.
   std::vector<double> ends_blank_, ends_label_;
 };
 
-/// A source for attention and CTC.
+/// An encoded source with CTC logits, for joint decoding.
 template <Source Encoded>
 struct CtcEncoded : Encoded {
-  Tensor logits;  // (S, B, V): what CTC makes of the annotations
+  Tensor logits;  // (S, B, V): CTC logits, computed from the annotations
 };
 
 namespace detail {
 
-/// One for each sentence.
+/// The empty prefix of each sentence.
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options);
-/// CtcPrefix::next of each row: (B, V) f64
+/// CtcPrefix::next of each prefix: (B, V) f64
 Tensor next_of(const std::vector<CtcPrefix>& prefixes);
 
 }  // namespace detail
 
-/// A decoder with p(y) ∝ p_att(y)^(1-λ) p_ctc(y)^λ for the next word y, where p_ctc(y) is the
-/// probability that y continues the prefix. CTC reads the source in order only, which keeps
-/// attention from skipping or repeating. The paper ranks by the plain sum of the logarithms; here
-/// the probabilities of each step are normalised to a sum of 1, so that a word on which the two
-/// disagree costs less. JointCtc is a Decoder for search, whose begin and end words must be those
-/// of the options. CTC's part has no gradient. Keeps a pointer to the decoder.
+/// A Decoder that combines an attention decoder with CTC: p(y) ∝ p_att(y)^(1-λ) p_ctc(y)^λ for the
+/// next token y, where p_ctc is CtcPrefix::next. CTC alignments are monotonic, which prevents
+/// attention from skipping or repeating parts of the source. Unlike the paper, which adds the
+/// logarithms, the probabilities of each step are normalised to a sum of 1, so a token on which the
+/// two disagree costs less. SearchOptions must have the begin and end tokens of JointCtcOptions.
+/// p_ctc has no gradient. Stores a pointer to the decoder, which must outlive it.
 template <Decoder M>
 class JointCtc {
  public:
@@ -99,7 +99,7 @@ class JointCtc {
   };
   struct State {
     typename M::State own;
-    std::vector<CtcPrefix> prefixes;  // of each row
+    std::vector<CtcPrefix> prefixes;  // one per row of the batch
   };
   struct Output {
     typename M::Output own;
@@ -131,7 +131,7 @@ class JointCtc {
     return {std::move(output), own.weights, {std::move(own.state), std::move(prefixes)}};
   }
 
-  /// log p (T, B, V), up to a constant of each word
+  /// log p (T, B, V), up to an additive constant per step and sentence
   Var logits(const Words& words, const std::vector<Output>& outputs) const {
     std::vector<typename M::Output> own;
     std::vector<Var> ctc;
@@ -139,13 +139,13 @@ class JointCtc {
       own.push_back(output.own);
       ctc.push_back(output.ctc);
     }
-    const Var heard = stack(ctc);
-    if (options_.weight == 1) return heard;  // where attention says 0, 0 log 0 would be NaN
+    const Var ctc_log_p = stack(ctc);
+    if (options_.weight == 1) return ctc_log_p;  // else 0 · log 0 could be NaN
     const Var attention = log_softmax(decoder_->logits(words.own, own), -1);
     ShapeCheck check("JointCtc");
-    check("attention's logits", attention, "T B V")("CTC's", heard, "T B V");
+    check("attention's logits", attention, "T B V")("CTC's", ctc_log_p, "T B V");
     return (1 - options_.weight) * attention +
-           options_.weight * heard.value().to(attention.dtype());
+           options_.weight * ctc_log_p.value().to(attention.dtype());
   }
 
   State select(const State& state, const Tensor& rows) const {

@@ -1,4 +1,4 @@
-// The interface of encoders and decoders for training, search, sampling and ensembles.
+// The interface of encoders and decoders, for training, search, sampling and ensembles.
 #pragma once
 
 #include <concepts>
@@ -15,43 +15,43 @@
 
 namespace attune::models {
 
-/// An encoded source: words, frames of speech, hours of load.
+/// An encoded source, such as a sentence, frames of speech, or a time series.
 struct Encoded {
   Var h;  // (S, B, D): annotations
-  /// Final states of the layers, the lowest first, (B, H) each: of the backward direction where
-  /// there are two.
+  /// Final states (B, H) of the encoder layers, layer1 first. For a bidirectional layer, the final
+  /// state of its backward direction.
   std::vector<nn::RecurrentState> last;
-  Mask mask;  // (S, B): 1 on places of the source, 0 on padding
+  Mask mask;  // (S, B): 1 on source positions, 0 on padding
 };
 
-/// The final state of the highest layer. Throws, in the name of the model, where there is none.
+/// The final state of the last layer. Throws if there is none; the message begins with `model`.
 inline const nn::RecurrentState& last_state(const Encoded& source, const char* model) {
-  if (source.last.empty()) fail(model, "the source has no last state: Encoded::last is empty");
+  if (source.last.empty()) fail(model, "the source has no final state: Encoded::last is empty");
   return source.last.back();
 }
 
-/// The mean annotation of each sentence, (B, D); 0 of one without words.
+/// The mean of each sentence's annotations: (B, D), zeros for a sentence without tokens.
 inline Var mean_annotation(const Encoded& source) {
   const Tensor words = source.mask.to(source.h.dtype());
   return weighted_sum(words / maximum(sum(words, {0}), 1.0), source.h);
 }
 
-/// Sentences by number, for a decoder's `select`.
+/// Gathers sentences by index (i32, repetition allowed), for the `select` of a decoder.
 inline Encoded select(const Encoded& encoded, const Tensor& rows) {
   return {nn::select_columns(encoded.h, rows), nn::select(encoded.last, rows),
           Mask::unchecked(gather(encoded.mask, rows, 1))};
 }
 
-/// For a decoder without a source, such as a language model, to write n sentences.
+/// An empty source for n sentences, for a decoder that has no source, such as a language model.
 inline Encoded no_source(Index n) { return {.h = {}, .last = {}, .mask = ones({1, n})}; }
 
-/// The sizes of an encoded source, which a decoder's constructor takes.
+/// The sizes of an Encoded, for the constructor of a decoder.
 struct EncodedSizes {
   Index h;     // D
-  Index last;  // H of each final state
+  Index last;  // H of the final states
 };
 
-/// What a decoder starts from: Encoded, or another type with the mask (S, B) of a source.
+/// An encoded source of a decoder: Encoded, or another type with the source's mask (S, B).
 template <class E>
 concept Source = requires(const E& encoded) {
   { encoded.mask } -> std::convertible_to<Tensor>;
@@ -59,7 +59,7 @@ concept Source = requires(const E& encoded) {
 
 namespace detail {
 
-/// Disables recording and dropout while a model decodes, even within a training loop.
+/// Scope guard: disables gradient recording and training mode during decoding.
 struct Inference {
   NoGrad no_grad;
   nn::Training not_training{nullptr};
@@ -67,16 +67,17 @@ struct Inference {
 
 }  // namespace detail
 
-/// A decoder writes one word after the other. Its State is a value, so a search may keep several.
-///     State start(encoded)             before the first word; `encoded` has a mask (S, B)
-///     words = read(previous)           the words that go before, (T, B) i32, all steps at once
-///     step(words[t], state)            one step: its output, weights and next state
-///     logits(words, outputs)           (T, B, V), of the outputs of all T steps at once
-///     select(state, rows)              columns of the batch by number (i32), with repetition, by
-///                                      nn::select of each part
-/// and, where all steps can be computed at once, which teacher forcing then does,
-///     unroll(encoded, previous, mask, weights)   an DecoderSteps, with the weights if asked for
-/// An output is the part of a step that the logits need. Weights are (S, B), the mean of several
+/// A decoder generates a sequence token by token. Its State is a value, so a search can store
+/// copies.
+///     State start(encoded)             initial state; `encoded` satisfies Source
+///     words = read(previous)           embeds the previous tokens, (T, B) i32, of all T steps
+///     step(words[t], state)            one step: output, attention weights and next state
+///     logits(words, outputs)           (T, B, V), from the outputs of all T steps
+///     select(state, rows)              gathers columns of the batch by index (i32, repetition
+///                                      allowed), by nn::select of each member
+/// A decoder that can compute all steps in parallel also has, for teacher forcing,
+///     unroll(encoded, previous, mask, weights)   DecoderSteps; weights only if `weights` is true
+/// An output is whatever the logits of a step are computed from. Weights are (S, B), averaged over
 /// heads, or undefined without attention.
 template <class M>
 concept Decoder = requires(const M& model, const Tensor& ids, const typename M::State& state,
@@ -88,27 +89,27 @@ concept Decoder = requires(const M& model, const Tensor& ids, const typename M::
   { model.select(state, ids) } -> std::convertible_to<typename M::State>;
 };
 
-/// A decoder with an encoder of words: encode(source (S, B) i32, mask (S, B)).
+/// A decoder with an encoder for token ids: encode(source (S, B) i32, mask (S, B)) -> Source.
 template <class M>
 concept WordModel = Decoder<M> && requires(const M& model, const Tensor& ids) {
   { model.start(model.encode(ids, ids)) } -> std::convertible_to<typename M::State>;
 };
 
-/// What the decoders here return from step().
+/// Return type of step() in the decoders of this library.
 template <class Output, class State>
 struct DecoderStep {
   Output output;
-  Var weights;  // (S, B), the mean of several heads; undefined without attention
+  Var weights;  // (S, B), averaged over heads; undefined without attention
   State state;
 };
 
-/// The words, outputs and weights of all steps: `outputs` has one for each, or that of all of them
-/// where a decoder computes them at once.
+/// The words, outputs and weights of all steps. `outputs` has one element per step, or a single
+/// element for all steps if the decoder computes them in parallel.
 template <class Words, class Output>
 struct DecoderSteps {
   Words words;
   std::vector<Output> outputs;
-  std::vector<Var> weights;  // of each step; none without attention
+  std::vector<Var> weights;  // of each step; empty without attention
 };
 
 }  // namespace attune::models

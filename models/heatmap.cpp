@@ -19,8 +19,8 @@ using text::clusters, text::cut, text::display_width;
 void check(const Heatmap& map) {
   const std::size_t rows = map.rows.size(), columns = map.columns.size();
   if (map.weights.size() != rows * columns) {
-    fail("heatmap", "weights has {} values, but {} rows x {} columns need {}", map.weights.size(),
-         rows, columns, rows * columns);
+    fail("heatmap", "{} weights, but {} rows x {} columns require {}", map.weights.size(), rows,
+         columns, rows * columns);
   }
   for (std::size_t i = 0; i < map.weights.size(); ++i) {
     if (const double w = map.weights[i]; !(std::isfinite(w) && w >= 0)) {

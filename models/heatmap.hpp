@@ -1,4 +1,4 @@
-// Heat maps of attention, for a terminal and as SVG.
+// Heat maps of attention weights, as terminal text and as SVG.
 #pragma once
 
 #include <string>
@@ -9,49 +9,46 @@
 
 namespace attune::report {
 
-/// The attention weights of one sequence: a row for each step of the decoder.
+/// The attention weights of one sequence: one row per decoder step.
 struct Heatmap {
-  std::vector<std::string> rows;     ///< target, UTF-8
-  std::vector<std::string> columns;  ///< source, UTF-8
-  std::vector<double> weights;       ///< (rows, columns), row-major, 0..1; above 1 draws as 1
+  std::vector<std::string> rows;     ///< target labels, UTF-8
+  std::vector<std::string> columns;  ///< source labels, UTF-8
+  std::vector<double> weights;       ///< (rows, columns), row-major; values above 1 are drawn as 1
   std::string caption;
 };
 
 struct TerminalOptions {
-  bool colour = true;  ///< backgrounds from the 256 colours; otherwise the glyphs ░▒▓█
-  int width = 80;  ///< columns of the terminal, at least 10; a map that is wider is cut into panels
+  bool colour = true;  ///< 256-colour backgrounds; false: the glyphs ░▒▓█
+  int width = 80;      ///< columns of the terminal, at least 10
 };
 
 struct SvgOptions {
   double cell = 18;    ///< side of a cell in pixels
-  double darkest = 1;  ///< the weight that has the full colour, as larger ones have
+  double darkest = 1;  ///< smallest weight drawn in full colour, > 0
 };
 
-/// The heat map as lines of text, all of the same display width and none wider than the terminal: a
-/// long source continues in further panels, each with all rows; a long label is cut at a "…". The
-/// source stands along the top: as it is when every label is one character, otherwise from top to
-/// bottom, or as numbers with a key below when the labels are long or run from right to left. A
-/// space at either end of a label shows as "␣". Weak weights are drawn a little stronger than in
-/// proportion (w^0.7), here and in `svg`.
+/// The heat map as lines of text, all of the same display width, at most options.width. A longer
+/// source is split into panels, each with all rows. A long label is truncated with "…". Source
+/// labels are in the header: horizontal if each is one character, else vertical, or as numbers with
+/// a key below if labels are long or right-to-left. A space at either end of a label is shown as
+/// "␣". A weight w is drawn with the intensity w^0.7, here and in `svg`.
 ///
-/// Throws Error when the weights are not one finite number >= 0 per cell, or the
-/// terminal is too narrow.
+/// Throws Error unless there is one finite weight >= 0 per cell, and if the terminal is too narrow.
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
-/// The heat map as an `<svg>` element that stands alone or inside a page: source along the top,
-/// target down the side, and a legend of the colours below. A cell's weight is in its tooltip, and
-/// above the legend once it is pointed at or tapped, where scripts may run. The caption is in the
-/// aria-label only, as a page has its own place for it. Colours come from the CSS variables
-/// --attune-ink, --attune-heat and --attune-empty where the page defines them, and otherwise follow
-/// the reader's light or dark setting.
+/// The heat map as an `<svg>` element, for a file or an HTML page: source labels at the top, target
+/// labels at the left, a colour legend below. Each cell has its weight as a tooltip; if scripts are
+/// enabled, it is also shown above the legend when the cell is hovered over or tapped. The caption
+/// is only in the aria-label. Colours are the CSS variables --attune-ink, --attune-heat and
+/// --attune-empty of the page; undefined ones follow the light or dark mode of the browser.
 ///
-/// Throws Error as `terminal` does, and unless the darkest weight is above 0.
+/// Throws Error as `terminal` does, and unless options.darkest > 0.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});
 
-/// `text` made safe inside HTML and SVG, in elements and in quoted attributes: & < > " ' become
-/// references. Characters that XML forbids become visible: a control character turns into its
-/// picture (U+0007 into ␇), a byte that is not UTF-8 and a mark of the direction of writing into
-/// U+FFFD. Isolates, tab and line breaks stay.
+/// Escapes `text` for HTML and SVG, in elements and quoted attributes: & < > " ' become character
+/// references. Characters forbidden in XML are replaced: control characters by their Unicode
+/// pictures (U+0007 by ␇), invalid UTF-8 bytes and bidirectional marks by U+FFFD. Bidirectional
+/// isolates, tabs and line breaks are kept.
 std::string escape(std::string_view text);
 
 }  // namespace attune::report

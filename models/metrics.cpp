@@ -18,13 +18,14 @@
 namespace attune::metrics {
 namespace {
 
-/// Occurrences of each n-gram: views into the units, which must stay where they are.
+/// Number of occurrences of each n-gram. The keys are views into a Units object.
 using NgramCounts = std::unordered_map<std::string_view, std::int64_t>;
 
-/// A text as units, of which n-grams are made.
+/// The units (words or characters) of a text, for n-grams.
 class Units {
  public:
-  /// Words have a blank behind them, and none inside, so no two n-grams are spelt alike.
+  /// Each word is followed by a blank, and contains none, so different n-grams are different
+  /// strings.
   explicit Units(const auto& units, std::string_view behind = " ") {
     for (const std::string_view unit : units) {
       text_.append(unit).append(behind);
@@ -33,7 +34,7 @@ class Units {
   }
 
   std::int64_t size() const { return std::ssize(begins_) - 1; }
-  /// How many n-grams there are: 0 when the text is shorter than n.
+  /// The number of n-grams, 0 if the text has fewer than n units.
   std::int64_t ngrams(std::size_t n) const {
     return std::max<std::int64_t>(0, size() - static_cast<std::int64_t>(n) + 1);
   }
@@ -46,10 +47,10 @@ class Units {
 
  private:
   std::string text_;
-  std::vector<std::size_t> begins_{0};  // of the units, and the end
+  std::vector<std::size_t> begins_{0};  // the start of each unit, then the end
 };
 
-/// N-grams in both, each with the smaller of its counts.
+/// The number of n-grams in both texts (the sum of the minimum counts).
 std::int64_t count_matches(const NgramCounts& a, const NgramCounts& b) {
   std::int64_t matches = 0;
   for (const auto& [ngram, count] : a) {
@@ -71,7 +72,7 @@ void check_references(const char* operation, std::span<const std::string> hypoth
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
-/// ASCII's symbols and the blank, but for ' - . and ,
+/// ASCII symbols and the blank, except ' - . and ,
 bool is_symbol(char c) {
   return c >= ' ' && c <= '~' && !std::isalnum(static_cast<unsigned char>(c)) && c != '\'' &&
          c != '-' && !is_point(c);
@@ -79,8 +80,8 @@ bool is_symbol(char c) {
 
 enum class Apart { first, second };
 
-/// Puts blanks around the first or the second of two characters that stand side by side, as a
-/// regular expression of these two would: from the left, without overlaps.
+/// Puts blanks around the first or the second of two adjacent characters, as replacing a regular
+/// expression of both does: from left to right, without overlaps.
 template <class First, class Second>
 std::string set_apart(std::string_view text, First first, Second second, Apart which) {
   std::string result;
@@ -137,8 +138,8 @@ double score(const BleuStatistics& sum) {
 
 constexpr std::size_t samples = 1000;  // of a bootstrap
 
-/// BLEU of `first`, less that of `second` where there is one, on samples of as many sentences, drawn
-/// with replacement; in ascending order.
+/// BLEU of `first`, minus that of `second` if there is one, for each bootstrap sample, in ascending
+/// order.
 std::vector<double> resampled(std::span<const BleuStatistics> first,
                               std::span<const BleuStatistics> second) {
   if (first.empty()) fail("bootstrap", "there is no sentence");
@@ -157,13 +158,13 @@ std::vector<double> resampled(std::span<const BleuStatistics> first,
   return scores;
 }
 
-/// The middle 95 % of the values, which ascend.
+/// The middle 95 % of the ascending values.
 Interval middle(const std::vector<double>& values) {
   const std::size_t outside = values.size() / 40;
   return {values[outside], values[values.size() - 1 - outside]};
 }
 
-/// n-grams of one order of characters.
+/// Counts of the character n-grams of one order n.
 struct ChrfOrder {
   std::int64_t ngrams = 0;            // of the hypothesis
   std::int64_t reference_ngrams = 0;  // of the reference
@@ -186,14 +187,14 @@ double score(const ChrfStatistics& sum) {
   return 100 * (1 + weight) * precision * recall / (weight * precision + recall);
 }
 
-/// Code points, without blanks. Throws when the text is not UTF-8.
+/// Code points without blanks. Throws on invalid UTF-8.
 Units characters_of(std::string_view text) {
   std::vector<std::string> characters = text::code_points(text);
   std::erase_if(characters, [](const std::string& c) { return text::words(c).empty(); });
   return Units(characters, "");
 }
 
-/// Of a sentence, with the one of its references that it scores best with.
+/// The statistics of a sentence with its best-scoring reference.
 ChrfStatistics chrf_statistics(std::string_view hypothesis, const References& references) {
   const Units written = characters_of(hypothesis);
   ChrfStatistics best;
@@ -352,8 +353,8 @@ Edits& Edits::operator+=(const Edits& other) {
 
 std::vector<TokenPair> edit_alignment(std::span<const std::int32_t> written,
                                       std::span<const std::int32_t> expected) {
-  // cost[i][j]: of the first i and j tokens. A substitution costs a little less than any other
-  // edit, so that among equally few edits those with the most substitutions are taken.
+  // cost[i][j] of the first i and j tokens. A substitution costs slightly less than other edits, so
+  // ties are resolved in favour of substitutions.
   const std::size_t rows = written.size() + 1, columns = expected.size() + 1;
   const auto other = static_cast<std::int64_t>(rows + columns - 1);
   std::vector<std::int64_t> cost(rows * columns);

@@ -39,10 +39,10 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != file_format)
     fail("checkpoint", "the format is {}, expected '{}'",
-         format == metadata.end() ? "not named" : in_quotes(format->second), file_format);
+         format == metadata.end() ? "missing" : in_quotes(format->second), file_format);
   const std::string& stored = nn::load_text(metadata, "model");
   if (!name.empty() && stored != name)
-    fail("checkpoint", "its model is {}, expected {}", in_quotes(stored), name);
+    fail("checkpoint", "the model is {}, expected {}", in_quotes(stored), name);
   const auto codec = [&](const std::string& side) -> text::Codec {
     return {entry(metadata, side + "_tokenizer",
                   [&](const auto& text) { return text::tokenizer_from_json(text, rewriter); }),
@@ -54,16 +54,15 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
 void require_used(const Safetensors& file, const nn::Parameters& parameters) {
   for (const auto& [name, tensor] : file.tensors)
     if (!parameters.contains(name) && !name.starts_with("adam.") && !name.starts_with("average."))
-      fail("checkpoint", in_quotes(name) + " is no part of the model of its options");
+      fail("checkpoint", in_quotes(name) + " is not a parameter of the model");
 }
 
 AnyModelOptions options_from(const Metadata& metadata) {
   const std::string& name = nn::load_text(metadata, "model");
   if (name == "seq2seq")
-    fail("checkpoint",
-         "its model is seq2seq, which there is no longer: train it again with model = nematus");
+    fail("checkpoint", "the model seq2seq was removed: train again with model = nematus");
   AnyModelOptions options = model_options(name);
-  Metadata entries = metadata;  // what trained a model without these names its own options alone
+  Metadata entries = metadata;  // files of models trained without these options lack them
   entries.insert({{"label-smoothing", "0"}, {"coverage-loss", "0"}});
   set_from(options_of(options), entries);
   return options;

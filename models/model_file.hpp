@@ -1,15 +1,14 @@
-// The file of a trained model: safetensors with the parameters under their names and, as metadata,
-// all that reading and writing text with the model needs.
+// The file format of a trained model: safetensors with the parameters by path, and as metadata the
+// model's options, tokenizers and vocabularies:
 //
 //     format             "attune pairs 1"
-//     model              bahdanau, nematus, luong, ..., transformer-lm: the `name` of its class
-//     hidden, ...        every option of that model by name
-//     source_tokenizer   how lines become tokens: {"kind":"characters"}, see text/tokenizer.hpp
-//     source_vocabulary  the tokens from number 4 on, a JSON array
+//     model              bahdanau, nematus, luong, ..., transformer-lm: the `name` of the class
+//     hidden, ...        every option of the model by name
+//     source_tokenizer   JSON such as {"kind":"characters"}, see text/tokenizer.hpp
+//     source_vocabulary  JSON array of the tokens from id 4 on
 //     target_tokenizer, target_vocabulary
 //
-// A file may contain further entries and, under "adam." and "average.", further tensors: the state
-// of a training.
+// A training checkpoint has further metadata, and tensors with the prefixes "adam." and "average.".
 #pragma once
 
 #include <filesystem>
@@ -23,35 +22,34 @@
 
 namespace attune::models {
 
-/// How a model reads its source and writes its target. A language model has a target alone.
+/// Tokenizers and vocabularies of the source and the target. A language model uses only `target`.
 struct Codecs {
   text::Codec source, target;
 };
 
-/// A model with its parameters, from a file.
+/// A model loaded from a file.
 template <class M = AnyModel>
 struct LoadedModel {
   std::unique_ptr<nn::Parameters> parameters;
   M model;
   Codecs codecs;
-  Metadata metadata;     // all of the file
-  std::string checksum;  // of the file
+  Metadata metadata;     // all metadata of the file
+  std::string checksum;  // of the file, see tensor/safetensors.hpp
 };
 
 namespace detail {
 
 void store(Safetensors& file, const std::string& name, const OptionList& options,
            const nn::Parameters& parameters, const Codecs& codecs);
-/// Throws unless the file has this format and, where `name` is not empty, that model.
+/// Throws unless the file has this format and the model `name`; an empty name means any model.
 Codecs codecs_of(const Safetensors& file, const std::string& name,
                  const text::RewriterFromJson& rewriter);
-/// Throws where the file has a tensor that is no parameter.
+/// Throws if the file has a tensor that is neither a parameter nor optimiser state.
 void require_used(const Safetensors& file, const nn::Parameters& parameters);
 AnyModelOptions options_from(const Metadata& metadata);
 }  // namespace detail
 
-/// Adds all entries and parameters to a file, which may have those of a training, too. A model is
-/// an AnyModel, or has a `name` and options().
+/// Adds metadata and parameters to a file. `model` is an AnyModel, or has a `name` and options().
 template <class M>
 void store(Safetensors& file, const M& model, const nn::Parameters& parameters,
            const Codecs& codecs) {
@@ -63,7 +61,7 @@ void store(Safetensors& file, const M& model, const nn::Parameters& parameters,
   }
 }
 
-/// Writes the file; the old one stays until the new one is complete. `more` are other entries.
+/// Writes a model file with the metadata `more` atomically: a failure leaves an old file unchanged.
 template <class M>
 void save(const std::filesystem::path& path, const M& model, const nn::Parameters& parameters,
           const Codecs& codecs, const Metadata& more = {}) {
@@ -73,8 +71,9 @@ void save(const std::filesystem::path& path, const M& model, const nn::Parameter
   save_safetensors(path, file);
 }
 
-/// The model of a file: of any that has a name, or an M. `rewriter` reads those of tokenizers. Throws
-/// where an entry is missing or not understood, and for another model's file.
+/// Constructs the model of a file: any named model for AnyModel, else an M. `rewriter` constructs
+/// the Rewriter of a tokenizer that has one. Throws if an entry is missing or invalid, or on
+/// another model.
 template <class M = AnyModel>
 LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& rewriter = {}) {
   constexpr bool any = std::is_same_v<M, AnyModel>;
@@ -98,7 +97,7 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
   return {std::move(parameters), std::move(model), std::move(codecs), file.metadata, file.checksum};
 }
 
-/// The same of a file by its path, with which errors begin.
+/// As load_from, from a path. Error messages begin with the path.
 template <class M = AnyModel>
 LoadedModel<M> load(const std::filesystem::path& path,
                     const text::RewriterFromJson& rewriter = {}) {

@@ -12,7 +12,8 @@
 namespace attune::models {
 namespace {
 
-/// With all digits where T is whole. The double may be above all T: the largest is no double.
+/// Formats a bound, with all digits if T is an integer. Clamps it to the largest T, which double
+/// cannot represent.
 template <class T>
 std::string bound(double value) {
   if constexpr (!std::is_integral_v<T>) return fmt::format("{}", value);
@@ -125,7 +126,7 @@ std::map<std::string, std::string> to_map(const OptionList& options) {
 void set_from(const OptionList& options, const std::map<std::string, std::string>& map) {
   for (const Option& one : options) {
     const auto at = map.find(one.name);
-    if (at == map.end()) fail("options", "there is no '" + one.name + "'");
+    if (at == map.end()) fail("options", "'" + one.name + "' is missing");
     one.set(at->second);
   }
 }

@@ -1,5 +1,5 @@
-// Options of a struct, each described once: command lines, config files, --help and checkpoints are
-// derived from the description, and values are checked by it.
+// Descriptions of the fields of an options struct. Command lines, config files, --help, checkpoints
+// and range checks all use the same description.
 #pragma once
 
 #include <filesystem>
@@ -13,45 +13,46 @@
 
 namespace attune::models {
 
-/// One option, bound to the field that it reads and sets. It must not outlive the struct.
+/// Description of one option, bound to a field of a struct, which must outlive it.
 struct Option {
   std::string name, help;
-  std::string type;                       ///< of the value, for --help: NUMBER, NAME, TEXT, ...
-  std::vector<std::string> choices = {};  ///< empty: any value of the type
-  std::function<std::string()> get = {};
-  /// Throws where the text is not one of the choices, or not a number in range. In choices, _ is as
-  /// good as -.
+  std::string type;                       ///< type of the value in --help: NUMBER, NAME, TEXT, ...
+  std::vector<std::string> choices = {};  ///< allowed values; empty: any value of the type
+  std::function<std::string()> get = {};  ///< reads the field
+  /// Sets the field. Throws if the text is not one of the choices or not a number in range. In
+  /// choices, "_" and "-" are equivalent.
   std::function<void(const std::string&)> set = {};
-  bool is_flag = false;    ///< given without a value, which is then "yes"
-  std::string needs = {};  ///< what it has no effect without, such as "score multi-head"
-  bool has_effect = true;  ///< with the other values as they were when it was listed
-  std::string group = {};  ///< heading of --help
+  bool is_flag = false;    ///< has no value on the command line; its presence means "yes"
+  std::string needs = {};  ///< the setting that it requires, such as "score multi-head"
+  bool has_effect = true;  ///< whether that setting was present when options_of was called
+  std::string group = {};  ///< heading in --help
 };
 
-/// The options of a struct, in the order of --help. A struct has a function
+/// The options of a struct, in the order of --help. Each options struct has a function
 ///     OptionList options_of(LuongOptions& options);
-/// next to its definition: the only source of names, ranges and help texts.
+/// next to its definition, which defines the names, ranges and help texts.
 using OptionList = std::vector<Option>;
 
 namespace detail {
 
-/// `names[get()]`, and set(i) for the i-th of them.
+/// An option with the values `names`; get returns and set takes an index into them.
 Option choice(std::string name, std::string help, std::vector<std::string> names,
               std::function<std::size_t()> get, std::function<void(std::size_t)> set);
 
 }  // namespace detail
 
-/// A number in [low, high] of type double, Index or std::uint64_t.
+/// An option with a number in [low, high], of type double, Index or std::uint64_t.
 template <class T>
 Option option(std::string name, std::string help, T& value, double low, double high);
-/// Any text; `type` is what --help calls it.
+/// An option with any text. --help shows `type`.
 Option option(std::string name, std::string help, std::string& value, std::string type = "TEXT");
 Option option(std::string name, std::string help, std::filesystem::path& value,
               std::string type = "FILE");
-/// A list with commas between its entries: whole numbers from `low` on.
+/// An option with a comma-separated list of integers >= low.
 Option option(std::string name, std::string help, std::vector<Index>& values, Index low);
 
-/// One of the values of an enumeration, whose names are given in their order; of bool, no and yes.
+/// An option with the values of an enum, whose names are given in the order of its values 0, 1,
+/// .... For bool the names are "no" and "yes".
 template <class T>
 Option choice(std::string name, std::string help, T& value, std::vector<std::string> names) {
   return detail::choice(
@@ -62,19 +63,19 @@ Option choice(std::string name, std::string help, T& value, std::vector<std::str
 inline Option choice(std::string name, std::string help, bool& value) {
   return choice(std::move(name), std::move(help), value, {"no", "yes"});
 }
-/// The same, given without a value: "yes".
+/// A bool option without a value on the command line; its presence means true.
 Option flag(std::string name, std::string help, bool& value);
 
-/// The option has an effect only where `has_effect`, which `needs` describes.
+/// The option with Option::needs and Option::has_effect set.
 Option only_with(std::string needs, bool has_effect, Option option);
 
-/// nullptr where there is no option of that name.
+/// The option of that name, or nullptr.
 const Option* find(const OptionList& options, const std::string& name);
-/// Appends the options of a part; gives those without a heading `group`.
+/// Appends the options of a nested struct. Options without a heading get the heading `group`.
 void append(OptionList& options, OptionList part, const std::string& group = {});
-/// "hidden" -> "256" and so on.
+/// Names and values, such as "hidden" -> "256".
 std::map<std::string, std::string> to_map(const OptionList& options);
-/// The reverse. Throws where an option is missing, or as its `set` does; ignores other entries.
+/// Sets all options from a map. Throws if one is missing or invalid; ignores other entries.
 void set_from(const OptionList& options, const std::map<std::string, std::string>& map);
 
 }  // namespace attune::models

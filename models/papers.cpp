@@ -8,13 +8,13 @@ namespace attune::models {
 // ---- Options
 
 Option tied_option(Tied& tied) {
-  return choice("tied", "which tables of word vectors are the same one", tied,
+  return choice("tied", "weight tying of embeddings and output layer", tied,
                 {"none", "target-output", "all"});
 }
 
 namespace {
 
-/// Of a score and of the attention around it.
+/// The options of a score and of its attention.
 OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
   constexpr double longest = 1 << 20;
   std::vector<std::string> kinds;
@@ -27,73 +27,70 @@ OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) 
     return only_with("score " + kind, score.kind == kind, std::move(one));
   };
   return {
-      detail::choice("score", "how positions are scored", kinds, at, set),
-      option("attention", "size A of the scores additive, concat, multi-head and location-aware",
+      detail::choice("score", "attention score function", kinds, at, set),
+      option("attention", "attention size A of additive, concat, multi-head and location-aware",
              score.attention, 1, largest_size),
       only_for("multi_head",
-               option("heads", "heads of the score multi-head", score.heads, 1, largest_size)),
-      only_for("location", option("longest", "longest source of the score location", score.longest,
-                                  1, longest)),
-      only_for("location_aware", option("filters", "filters of the score location-aware",
+               option("heads", "number of heads of multi-head", score.heads, 1, largest_size)),
+      only_for("location",
+               option("longest", "maximum source length of location", score.longest, 1, longest)),
+      only_for("location_aware", option("filters", "number of filters of location-aware",
                                         score.filters, 1, largest_size)),
-      only_for(
-          "location_aware",
-          option("radius", "positions on each side of its own that a filter of location-aware sees",
-                 score.radius, 0, longest)),
-      only_for("concat", choice("concat-form", "what the score concat does to the memory",
+      only_for("location_aware",
+               option("radius", "filter radius of location-aware, in positions to each side",
+                      score.radius, 0, longest)),
+      only_for("concat", choice("concat-form", "concat: learnt matrix or identity for the memory",
                                 score.concat, {"full", "identity"})),
-      choice("coverage", "whether the score uses the summed past weights", score.coverage,
+      choice("coverage", "whether the score uses the sum of previous weights", score.coverage,
              {"none", "summed"}),
-      choice("window", "which positions a step may attend to", attention.window,
+      choice("window", "source positions that a step attends to", attention.window,
              {"global", "local-m", "local-p"}),
-      only_with("a window", attention.window != nn::Window::global,
-                option("half-width", "half width D of a window", attention.half_width, 1, longest)),
-      choice("normalizer", "what turns scores into weights", attention.normalizer,
+      only_with(
+          "a window", attention.window != nn::Window::global,
+          option("half-width", "half-width D of the window", attention.half_width, 1, longest)),
+      choice("normalizer", "function from scores to weights", attention.normalizer,
              {"softmax", "sparsemax"})};
 }
 
-/// The options of one of the models, those that it has.
+/// The options that the options struct of a model has.
 template <class Options>
 OptionList paper_options(Options& o) {
   OptionList all;
   const auto layers = [&](const char* name, const char* help, Index& value) {
     all.push_back(option(name, help, value, 1, most_layers));
   };
-  all.push_back(option("embedding", "size E of a word's vector", o.embedding, 1, largest_size));
-  all.push_back(option("hidden", "size H of states", o.hidden, 1, largest_size));
+  all.push_back(option("embedding", "embedding size E", o.embedding, 1, largest_size));
+  all.push_back(option("hidden", "hidden size H", o.hidden, 1, largest_size));
   if constexpr (requires { o.layers; }) layers("layers", "layers of encoder and decoder", o.layers);
   if constexpr (requires { o.encoder_layers; })
     layers("encoder-layers", "layers of the encoder", o.encoder_layers);
   if constexpr (requires { o.decoder_layers; })
     layers("decoder-layers", "layers of the decoder", o.decoder_layers);
   if constexpr (requires { o.reading; })
-    all.push_back(choice("reading", "directions in which the encoder reads", o.reading,
+    all.push_back(choice("reading", "direction of the encoder", o.reading,
                          {"forward", "backward", "bidirectional"}));
   all.push_back(
       choice("cell", "cell of encoder and decoder", o.cell, {"lstm", "gru", "gru-reset-before"}));
   if constexpr (requires { o.score; }) append(all, options_of(o.score, o.attention));
   if constexpr (requires { o.input_feeding; })
-    all.push_back(
-        choice("input-feeding", "whether the decoder reads the readout before", o.input_feeding));
+    all.push_back(choice("input-feeding", "previous readout is a decoder input", o.input_feeding));
   if constexpr (requires { o.readout; })
-    all.push_back(
-        option("readout", "size R of the layer before the softmax", o.readout, 1, largest_size));
+    all.push_back(option("readout", "size R of the readout layer", o.readout, 1, largest_size));
   all.push_back(tied_option(o.tied));
   all.push_back(option("dropout",
-                       "rate on embeddings, annotations and readouts, and between layers",
+                       "dropout rate on embeddings, annotations, readouts and between layers",
                        o.dropout, 0, highest_dropout));
   const auto rate = [&](const char* name, const char* help, double& value) {
     all.push_back(option(name, help, value, -1, highest_dropout));
   };
-  rate("embedding-dropout", "rate on embeddings; -1: as dropout", o.embedding_dropout);
+  rate("embedding-dropout", "rate on embeddings; -1: as --dropout", o.embedding_dropout);
   if constexpr (requires { o.annotation_dropout; })
-    rate("annotation-dropout", "rate on annotations; -1: as dropout", o.annotation_dropout);
-  rate("readout-dropout", "rate on readouts; -1: as dropout", o.readout_dropout);
+    rate("annotation-dropout", "rate on annotations; -1: as --dropout", o.annotation_dropout);
+  rate("readout-dropout", "rate on readouts; -1: as --dropout", o.readout_dropout);
   return all;
 }
 
-/// H of each direction of an encoder: half of the decoder's where the score compares annotations of
-/// two directions with its state.
+/// H of each encoder direction: H / 2 for a bidirectional encoder and a `direct` score.
 Index hidden_of_encoder(Index hidden, EncoderDirection reading, std::string_view score) {
   return reading == EncoderDirection::bidirectional && nn::score_kind(score).direct ? hidden / 2
                                                                                     : hidden;
@@ -126,7 +123,7 @@ WordEncoderOptions encoder_options(const SutskeverOptions& o) {
 
 void require_one_vocabulary(Index source, Index target) {
   if (source != target)
-    fail("tied", "one table for all takes one vocabulary, not {} and {} words", source, target);
+    fail("tied", "all requires equal vocabulary sizes, not {} and {}", source, target);
 }
 
 Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
@@ -135,7 +132,7 @@ Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tie
     return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()}).affine();
   const Var& table = target.table.table();
   if (readout != table.dim(1))
-    fail("tied", "the output's table takes a readout of the embedding's size {}, not {}",
+    fail("tied", "a tied output layer requires a readout of the embedding size {}, not {}",
          table.dim(1), readout);
   return {.W = table, .b = scope.add("b", {vocabulary}, nn::init::zeros()), .transposed = true};
 }
@@ -176,7 +173,7 @@ LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, Encode
       annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)),
       readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {
   if (source.last != o.hidden)
-    fail("Luong", "a decoder of {} cannot start from the last state of an encoder of {}", o.hidden,
+    fail("Luong", "a decoder of {} cannot start from a final encoder state of {}", o.hidden,
          source.last);
   if (!o.input_feeding) return;
   const Index gates = decoder_.gates();
@@ -199,7 +196,7 @@ Listener::Listener(const nn::Scope& scope, const ListenerOptions& o)
   if (join_.empty()) fail("Listener", "there is no layer");
   Index size = o.features;
   for (std::size_t l = 0; l < join_.size(); ++l) {
-    if (join_[l] < 1) fail("Listener", "layer {} joins {} steps", l + 1, join_[l]);
+    if (join_[l] < 1) fail("Listener", "layer {} joins {} steps, expected >= 1", l + 1, join_[l]);
     layers_.emplace_back(scope / fmt::format("layer{}", l + 1), join_[l] * size, o.hidden,
                          nn::RecurrentOptions{.cell = o.cell});
     size = layers_.back().size();

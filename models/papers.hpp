@@ -1,5 +1,5 @@
-// The models of papers, each with its equations, and their encoders and decoders: with attention
-// Bahdanau, Nematus and Luong, without it EncoderDecoder and Sutskever; and the encoder Listener.
+// Recurrent models of papers, with their equations: Bahdanau, Nematus and Luong (with attention),
+// EncoderDecoder and Sutskever (without attention), and the speech encoder Listener.
 #pragma once
 
 #include <optional>
@@ -17,36 +17,35 @@
 namespace attune::models {
 
 // ---- "Neural machine translation by jointly learning to align and translate" (Bahdanau, Cho and
-// Bengio, 2014; arXiv 1409.0473), the model that introduced attention, and the conditional GRU of
-// Nematus
+// Bengio, 2014; arXiv 1409.0473), which introduced attention, and the conditional GRU of Nematus
 
 struct BahdanauOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index embedding = 256;  // E
-  Index hidden = 256;     // H, of the decoder, and of each encoder direction
+  Index hidden = 256;     // H of the decoder and of each encoder direction
   Index encoder_layers = 1;
   Index readout = 256;                  // R
   nn::Cell cell = nn::Cell::gru;        // of encoder and decoder
-  nn::ScoreOptions score = {};          // additive; A is score.attention
+  nn::ScoreOptions score = {};          // score function; A is score.attention
   nn::AttentionOptions attention = {};  // window and normalizer
   Tied tied = Tied::none;
-  double dropout = 0;  // between layers, and where the following are -1
+  double dropout = 0;  // rate between layers; also the default (-1) of the following rates
   double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;
 };
 
 OptionList options_of(BahdanauOptions& options);
-/// In both directions. H of each is half of the decoder's where the score compares annotations with
-/// the decoder's state directly.
+/// Options of the bidirectional encoder. If the score is `direct` (ScoreKind), each direction has
+/// size H / 2, so that annotations and decoder state have the same size.
 WordEncoderOptions encoder_options(const BahdanauOptions& options);
 
-/// The score and the attention of the options, "attention.*", for queries of size H.
+/// Constructs the attention of the options, with the parameters "attention.*" and query size H.
 template <class Options>
 nn::Attention attention_of(const nn::Scope& scope, const Options& o, EncodedSizes source) {
   const nn::Scope place = scope / "attention";
   return {nn::make_score(place, o.hidden, source.h, o.score), place, o.hidden, o.attention};
 }
 
-/// Base of the decoders of one layer with attention.
+/// Base class of decoders with one recurrent layer and attention.
 class AttentionDecoder : public OneLayerDecoder {
  public:
   using Options = BahdanauOptions;
@@ -64,20 +63,20 @@ class AttentionDecoder : public OneLayerDecoder {
   }
 
  protected:
-  /// The attention of the options, unless another is given.
+  /// Uses `attention` if given, else that of the options.
   AttentionDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
                    Activation activation, std::optional<nn::Attention> attention)
       : OneLayerDecoder(scope, o, bridge, source.h, activation),
         attention_(attention ? *attention : attention_of(scope, o, source)),
         annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)) {}
 
-  /// The first state is tanh(W x + b).
+  /// The initial state tanh(x W + b), with W and b of the bridge.
   State start(const Encoded& source, const Var& x) const {
     const Var h = annotation_dropout_(source.h);
     return {attention_.precompute(h, source.mask), {}, {.h = tanh(bridge_(x))}};
   }
 
-  /// The step that ends in the state s, with the context c and the weights alpha.
+  /// The result of a step with the new state s, context c and weights alpha.
   Step after(const State& before, const nn::RecurrentState& s, const Var& c,
              const Var& alpha) const {
     return {{s.h, c},
@@ -91,7 +90,8 @@ class AttentionDecoder : public OneLayerDecoder {
   nn::Dropout annotation_dropout_;
 };
 
-/// A decoder whose cell reads [E y_{i-1}; c_i]; it attends to annotations from any encoder.
+/// Decoder of Bahdanau et al. (2014), for annotations of any encoder: attention with the previous
+/// state, then a recurrent cell with the input [E y_{i-1}; c_i].
 ///
 /// | paper (A: appendix)                     | here       | parameter                | shape    |
 /// |-----------------------------------------|------------|--------------------------|----------|
@@ -111,8 +111,8 @@ class AttentionDecoder : public OneLayerDecoder {
 /// |                                         |            | readout.C_o              | (2H, 2R) |
 /// | p(y_i) ∝ exp(W_o t_i) (A.2.2)           | logits()   | output.W, output.b       | (R, V)   |
 ///
-/// The paper's GRU has the reset gate before the product (Cell::gru_reset_before) and z turned
-/// round; the default is the faster Cell::gru. With an LSTM, 3H is 4H.
+/// The paper's GRU applies the reset gate before the matrix product (Cell::gru_reset_before), and
+/// its z is our 1 - z; the default is the faster Cell::gru. With an LSTM, read 4H instead of 3H.
 class BahdanauDecoder : public AttentionDecoder {
  public:
   static constexpr const char* name = "bahdanau";
@@ -126,16 +126,16 @@ class BahdanauDecoder : public AttentionDecoder {
     return AttentionDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
   }
 
-  Step step(const Var& share, const State& before) const {
+  Step step(const Var& xw, const State& before) const {
     const auto [c, alpha] = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
-    return after(before, cell_.step(add_matmul(share, c, C_), before.s), c, alpha);
+    return after(before, cell_.step(add_matmul(xw, c, C_), before.s), c, alpha);
   }
 
  private:
   Var C_;  // (D, 3H)
 };
 
-/// The conditional GRU, which attends between two cells, of annotations from any encoder: "Nematus:
+/// Conditional GRU decoder, for annotations of any encoder: attention between two cells. "Nematus:
 /// a toolkit for neural machine translation" (Sennrich et al., 2017; arXiv 1703.04357), section 2.
 ///
 /// | paper (section 2)                        | here             | parameter          | shape    |
@@ -161,8 +161,8 @@ class NematusDecoder : public AttentionDecoder {
     return AttentionDecoder::start(source, mean_annotation(source));
   }
 
-  Step step(const Var& share, const State& before) const {
-    const nn::RecurrentState between = cell_.step(share, before.s);
+  Step step(const Var& xw, const State& before) const {
+    const nn::RecurrentState between = cell_.step(xw, before.s);
     const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
     return after(before, second_.step(second_.input(c), between), c, alpha);
   }
@@ -171,8 +171,8 @@ class NematusDecoder : public AttentionDecoder {
   nn::Recurrent second_;
 };
 
-/// With an encoder in both directions, h_j = [→h_j; ←h_j] (Bahdanau et al., 2014, equation 7),
-/// whose last state is ←h_1; and the attention of the options or one of your own.
+/// Complete models, with the bidirectional encoder h_j = [→h_j; ←h_j] (Bahdanau et al., 2014,
+/// equation 7), whose final state is ←h_1.
 using Bahdanau = WithEncoder<BahdanauDecoder>;
 using Nematus = WithEncoder<NematusDecoder>;
 
@@ -182,22 +182,24 @@ using Nematus = WithEncoder<NematusDecoder>;
 struct LuongOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index embedding = 256;  // E
-  Index hidden = 256;     // H, of every layer and of h̃
+  Index hidden = 256;     // H of every layer and of h̃
   Index encoder_layers = 2, decoder_layers = 2;
   EncoderDirection reading = EncoderDirection::forward;
   nn::Cell cell = nn::Cell::lstm;
   nn::ScoreOptions score = {.kind = "general"};
   nn::AttentionOptions attention = {};  // window and normalizer
-  bool input_feeding = true;            // whether h̃ is read with the next word
+  bool input_feeding = true;            // h̃_{t-1} is a further input of the decoder at step t
   Tied tied = Tied::none;
-  double dropout = 0;  // between layers, and where the following are -1
-  double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;  // the last: of h̃
+  double dropout = 0;  // rate between layers; also the default (-1) of the following rates
+  double embedding_dropout = -1, annotation_dropout = -1;
+  double readout_dropout = -1;  // applied to h̃
 };
 
 OptionList options_of(LuongOptions& options);
 WordEncoderOptions encoder_options(const LuongOptions& options);
 
-/// A stacked decoder that starts from the encoder's last states and attends with its new state.
+/// Decoder of Luong et al. (2015): stacked recurrent layers, initialised with the final states of
+/// any encoder; attention with the new state h_t of the top layer.
 ///
 /// | paper                                    | here             | parameter          | shape   |
 /// |------------------------------------------|------------------|--------------------|---------|
@@ -210,7 +212,7 @@ WordEncoderOptions encoder_options(const LuongOptions& options);
 /// | h̃_t = tanh(W_c [c_t; h_t]) (eq. 5)       | step()           | readout.W_c        | (2H, H) |
 /// | p(y_t) = softmax(W_s h̃_t) (eq. 6)        | logits()         | output.W, output.b | (H, V)  |
 ///
-/// With a GRU, 4H is 3H. The paper's output has no bias; here it has one.
+/// With a GRU, read 3H instead of 4H. Unlike the paper's, the output layer has a bias.
 class LuongDecoder {
  public:
   using Options = LuongOptions;
@@ -219,23 +221,23 @@ class LuongDecoder {
   struct State {
     nn::Memory memory;
     nn::AttentionState past;
-    std::vector<nn::RecurrentState> layers;  // the lowest first
+    std::vector<nn::RecurrentState> layers;  // layer1 first
     Var h_tilde;                             // (B, H)
   };
   using Output = Var;  // h̃_t (B, H)
   using Step = DecoderStep<Output, State>;
 
-  /// Last states of the source are of size H: a layer of the decoder starts from that of the same
-  /// layer, or from the highest. With the score of the options, or attention of your own.
+  /// Uses `attention` if given, else that of the options. source.last must be H: layer l of the
+  /// decoder starts with the final state of encoder layer l, or of the last layer if there is no l.
   LuongDecoder(const nn::Scope& scope, const LuongOptions& options, EncodedSizes source,
                std::optional<nn::Attention> attention = {});
 
   State start(const Encoded& source) const;
-  /// (T, B, gates · H): what the words add to the lowest layer's gates
+  /// ids (T, B) i32 -> gate inputs of layer1 (T, B, gates · H), see nn::Stacked::input
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
 
-  Step step(const Var& share, const State& before) const {
-    const Var x = W_feed_.defined() ? add_matmul(share, before.h_tilde, W_feed_) : share;
+  Step step(const Var& xw, const State& before) const {
+    const Var x = W_feed_.defined() ? add_matmul(xw, before.h_tilde, W_feed_) : xw;
     const auto [h, layers] = decoder_.step(x, before.layers);
     const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
     const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
@@ -266,10 +268,10 @@ class LuongDecoder {
   nn::Dropout annotation_dropout_, readout_dropout_;
 };
 
-/// With an encoder of words, which in the paper reads from the left.
+/// The complete model, with the encoder of LuongOptions::reading.
 using Luong = WithEncoder<LuongDecoder>;
 
-// ---- Without attention: all that the decoder knows of the source is the encoder's last state
+// ---- Without attention: the decoder gets only the encoder's final state
 
 struct EncoderDecoderOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
@@ -278,15 +280,15 @@ struct EncoderDecoderOptions {
   Index readout = 256;            // R
   nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
   Tied tied = Tied::none;
-  double dropout = 0;  // where the following are -1
+  double dropout = 0;  // default (-1) of the following rates
   double embedding_dropout = -1, readout_dropout = -1;
 };
 
 OptionList options_of(EncoderDecoderOptions& options);
 WordEncoderOptions encoder_options(const EncoderDecoderOptions& options);
 
-/// "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1): the last
-/// state c is the context of every step, and the decoder's first state is tanh(V' c).
+/// Decoder of "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1):
+/// the final state c of any encoder is the context of every step; the initial state is tanh(V' c).
 ///
 /// | paper (appendix A)                      | here             | parameter          | shape   |
 /// |-----------------------------------------|------------------|--------------------|---------|
@@ -305,74 +307,74 @@ class LastStateDecoder : public OneLayerDecoder {
   static constexpr const char* name = "encoder-decoder";
   static constexpr bool attends = false;
   struct State {
-    Var c, share;  // c, and C c
+    Var c, c_gates;  // (B, H), and c C (B, gates · H)
     nn::RecurrentState h;
   };
   using Step = DecoderStep<Output, State>;
 
-  /// Of the last states of any encoder.
+  /// source.last is the size of c.
   LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o, EncodedSizes source)
       : OneLayerDecoder(scope, o, source.last, source.last, Activation::maxout),
         C_(context_weights(scope, source.last)) {}
 
   State start(const Encoded& source) const {
     const Var c = last_state(source, "EncoderDecoder").h;
-    return {.c = c, .share = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
+    return {.c = c, .c_gates = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
   }
 
-  Step step(const Var& share, const State& before) const {
-    const nn::RecurrentState h = cell_.step(share + before.share, before.h);
-    return {{h.h, before.c}, {}, {before.c, before.share, h}};
+  Step step(const Var& xw, const State& before) const {
+    const nn::RecurrentState h = cell_.step(xw + before.c_gates, before.h);
+    return {{h.h, before.c}, {}, {before.c, before.c_gates, h}};
   }
 
   State select(const State& state, const Tensor& rows) const {
-    return {nn::select(state.c, rows), nn::select(state.share, rows), nn::select(state.h, rows)};
+    return {nn::select(state.c, rows), nn::select(state.c_gates, rows), nn::select(state.h, rows)};
   }
 
  private:
   Var C_;  // (source.last, 3H)
 };
 
-/// With an encoder of words, which reads from the left.
+/// The complete model, with a forward encoder.
 using EncoderDecoder = WithEncoder<LastStateDecoder>;
 
 struct SutskeverOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
   Index embedding = 256;           // E
   Index hidden = 256;              // H
-  Index layers = 1;                // of the encoder and of the decoder; the paper has 4
+  Index layers = 1;                // of encoder and decoder each; the paper has 4
   Index readout = 256;             // R
   nn::Cell cell = nn::Cell::lstm;  // of encoder and decoder
   Tied tied = Tied::none;
-  double dropout = 0;  // between layers, and where the following are -1
+  double dropout = 0;  // rate between layers; also the default (-1) of the following rates
   double embedding_dropout = -1, readout_dropout = -1;
 };
 
 OptionList options_of(SutskeverOptions& options);
 WordEncoderOptions encoder_options(const SutskeverOptions& options);
 
-/// "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le, 2014; arXiv
-/// 1409.3215). The last states of the encoder, which reads the source from its end, are the
-/// decoder's first ones; there is no attention, and no context.
+/// Decoder of "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le,
+/// 2014; arXiv 1409.3215). Its initial states are the final states of the encoder, which reads the
+/// source in reverse. It has neither attention nor a context.
 ///
 /// | paper (section 2 and 3.3)                | here             | parameter            |
 /// |------------------------------------------|------------------|----------------------|
 /// | word vectors                             | encode(), read() | source.E, target.E   |
-/// | v, after the source was read from its end| encode()         | encoder.layer1.* ... |
-/// | the decoder's first state is v           | start()          |                      |
+/// | v, from the reversed source              | encode()         | encoder.layer1.* ... |
+/// | the decoder's initial state is v         | start()          |                      |
 /// | p(y_t | v, y_1 .. y_{t-1})               | logits()         | output.W, output.b   |
 ///
-/// Before the softmax there is a layer that the paper lacks: tanh(h_t W_c), readout.W_c (H, R).
+/// Unlike the paper, the output layer is applied to tanh(h_t W_c), with readout.W_c (H, R).
 class SutskeverDecoder {
  public:
   using Options = SutskeverOptions;
   static constexpr const char* name = "sutskever";
   static constexpr bool attends = false;
-  using State = std::vector<nn::RecurrentState>;  // of the layers, the lowest first
+  using State = std::vector<nn::RecurrentState>;  // of the layers, layer1 first
   using Output = Var;                             // (B, H)
   using Step = DecoderStep<Output, State>;
 
-  /// Last states of the source are of size H.
+  /// The final states of the source must have size H.
   SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
       : target_(target_vectors(scope, o)),
         decoder_(scope / "decoder", o.embedding, o.hidden,
@@ -382,13 +384,13 @@ class SutskeverDecoder {
         readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {}
 
   State start(const Encoded& source) const {
-    last_state(source, "Sutskever");  // it knows nothing else of the source
+    last_state(source, "Sutskever");  // throws if there is none
     return source.last;
   }
-  /// (T, B, gates · H): what the words add to the lowest layer's gates
+  /// ids (T, B) i32 -> gate inputs of layer1 (T, B, gates · H), see nn::Stacked::input
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
-  Step step(const Var& share, const State& before) const {
-    const auto [h, layers] = decoder_.step(share, before);
+  Step step(const Var& xw, const State& before) const {
+    const auto [h, layers] = decoder_.step(xw, before);
     return {h, {}, layers};
   }
   AffineLogits logits(const Var&, const std::vector<Var>& h) const {
@@ -406,33 +408,31 @@ class SutskeverDecoder {
   nn::Dropout readout_dropout_;
 };
 
-/// With an encoder of words, which reads from the end.
+/// The complete model, with an encoder that reads the source in reverse.
 using Sutskever = WithEncoder<SutskeverDecoder>;
 
 // ---- The listener of "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016; arXiv
-// 1508.01211), an encoder of long sequences of real numbers
+// 1508.01211), an encoder for long sequences of feature vectors
 
 struct ListenerOptions {
   Index features = 40;  // D of each frame
   Index hidden = 128;   // H of each direction
-  /// How many steps of the layer below each layer joins into one, the lowest first. {1, 2, 2, 2} is
-  /// the paper's.
+  /// For each layer, the number of input steps that it concatenates into one; paper: {1, 2, 2, 2}.
   std::vector<Index> join = {2, 2, 2};
   nn::Cell cell = nn::Cell::lstm;
-  double dropout = 0;  // of what goes from one layer into the next, in training
+  double dropout = 0;  // rate between layers, in training mode
 };
 
-/// A pyramid of recurrent layers in both directions, "layer1" (the lowest) and so on. With the
-/// join n of layer j (equation 5, there with n = 2):
+/// Pyramid of bidirectional recurrent layers, with the parameters "layer1.*", "layer2.*", ....
+/// Layer j with n = join[j - 1] computes (equation 5, there with n = 2):
 ///     h_i^j = BLSTM(h_{i-1}^j, [h_{ni}^{j-1}; ...; h_{ni+n-1}^{j-1}])
-/// A source of S frames comes out as S / 8 annotations with three layers that join two: attention
-/// has less to look through, and the layers less to process.
+/// By default S frames become S / 8 annotations: attention and the upper layers are faster.
 class Listener {
  public:
-  /// Throws when there is no layer, or one that joins less than one step.
+  /// Throws if `join` is empty or has a number below 1.
   Listener(const nn::Scope& scope, const ListenerOptions& options);
 
-  /// frames (S, B, D), mask (S, B) -> h (S / Π join, B, 2H), rounded up at each layer
+  /// frames (S, B, D), mask (S, B) -> annotations (S / Π join, B, 2H), rounded up at each layer
   Encoded operator()(const Var& frames, const Mask& mask) const;
 
   EncodedSizes sizes() const { return {layers_.back().size(), layers_.back().size() / 2}; }

@@ -1,4 +1,4 @@
-// Parts of the models of papers.
+// Components shared by the models of papers.hpp.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,15 @@
 
 namespace attune::models {
 
-/// Which of the three tables of word vectors are one (Press and Wolf, 2017).
+/// Weight tying (Press and Wolf, 2017): which of the source embedding, the target embedding and the
+/// output layer's weights are one parameter.
 enum class Tied { none, target_output, all };
 
 Option tied_option(Tied& tied);
 
 inline constexpr double largest_size = 1 << 16, most_layers = 64, highest_dropout = 0.99;
 
-/// The options as they are, once each is found in its range. Throws in the name of the option.
+/// Returns the options. Throws if one is out of range; the message names the option.
 template <class Options>
 const Options& checked(const Options& options) {
   Options copy = options;
@@ -28,26 +29,26 @@ const Options& checked(const Options& options) {
   return options;
 }
 
-/// A rate of dropout that has a default: the other one where it is negative.
+/// A dropout rate, or the default `otherwise` if it is negative.
 inline double rate_or(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
 
-/// Glorot's bound of √(6 / (R + V)) is 0.027 at V = 8000: logits, and the gradient that reaches
-/// what is below, would start near nothing.
+/// Initialiser of the output layer. Glorot's bound √(6 / (R + V)) is only 0.027 at V = 8000, with
+/// which the logits and the gradients of the layers below are close to 0 initially.
 inline nn::Init output_weights() { return nn::init::normal(0.1); }
 
-/// Initial vectors of the words that a cell reads. Small ones move fast under Adam, and a GRU
-/// learns best from them. An LSTM passes on about a quarter of a small input, and two layers a
-/// sixteenth: it needs vectors as large as its gates' other inputs. Tatoeba German-English, BLEU of
-/// the validation after 1000 updates with N(0, 0.1²), N(0, 0.3²) and N(0, 1): conditional GRU 28.0,
-/// 25.9 and 21.3, Luong with two layers of LSTM 7.4, 9.4 and 13.7.
+/// Initialiser of embeddings that are the input of a recurrent cell. A GRU learns fastest from
+/// small vectors, as Adam changes them quickly. An LSTM scales a small input by about 1/4, and two
+/// layers by 1/16, so it needs larger vectors. Validation BLEU on Tatoeba German-English after 1000
+/// updates with N(0, 0.1²), N(0, 0.3²) and N(0, 1): conditional GRU 28.0, 25.9 and 21.3; Luong with
+/// two LSTM layers 7.4, 9.4 and 13.7.
 inline nn::Init word_vectors_init(nn::Cell cell) {
   return nn::init::normal(cell == nn::Cell::lstm ? 1 : 0.1);
 }
 
-/// Throws where Tied::all meets two vocabularies.
+/// For Tied::all. Throws if the vocabulary sizes differ.
 void require_one_vocabulary(Index source, Index target);
 
-/// An embedding and its dropout: ids (...) -> (..., E)
+/// An embedding followed by dropout: ids (...) -> (..., E)
 struct WordVectors {
   nn::Embedding table;
   nn::Dropout dropout;
@@ -55,7 +56,7 @@ struct WordVectors {
   Var operator()(const Tensor& ids) const { return dropout(table(ids)); }
 };
 
-/// "target.E". A table that is the output's, too, begins as that one does.
+/// Constructs the target embedding "target.E"; if tied, with the output layer's initialiser.
 template <class Options>
 WordVectors target_vectors(const nn::Scope& scope, const Options& o) {
   const nn::Init init = o.tied == Tied::none ? word_vectors_init(o.cell) : output_weights();
@@ -63,7 +64,8 @@ WordVectors target_vectors(const nn::Scope& scope, const Options& o) {
           nn::Dropout(rate_or(o.embedding_dropout, o.dropout))};
 }
 
-/// "source.E", or the target's where one table is for all. Throws where the vocabularies differ.
+/// Constructs the embedding "source.E". For Tied::all returns `target`, or throws if the sizes
+/// differ.
 template <class Options>
 WordVectors source_vectors(const nn::Scope& scope, const Options& o, const WordVectors& target) {
   if (o.tied == Tied::all) {
@@ -75,17 +77,17 @@ WordVectors source_vectors(const nn::Scope& scope, const Options& o, const WordV
       target.dropout};
 }
 
-/// The output layer of readouts (..., R), "output.W" (R, V) and "output.b" (V); with a tied table
-/// (V, E) instead of W. Throws where R is not E then.
+/// The output layer for readouts (..., R), with "output.W" (R, V) and "output.b" (V). If tied, it
+/// uses the transposed embedding (V, E) instead of W. Throws if R is not E then.
 Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
                     const WordVectors& target);
 
-/// In which direction an encoder reads. `backward` is the reversed source of Sutskever et al.
-/// (2014); `bidirectional` is Bahdanau et al. (2014), equation 7: annotations [→h_j; ←h_j].
+/// Direction of a recurrent encoder. `backward` reverses the source as Sutskever et al. (2014) do;
+/// `bidirectional` gives the annotations [→h_j; ←h_j] of Bahdanau et al. (2014), equation 7.
 enum class EncoderDirection { forward, backward, bidirectional };
 
 struct WordEncoderOptions {
-  Index embedding, hidden;  // E; H of each direction
+  Index embedding, hidden;  // E, and H of each direction
   Index layers;
   nn::Cell cell;
   EncoderDirection reading;
@@ -96,29 +98,30 @@ struct WordEncoderOptions {
   }
 };
 
-/// x (S, B, E), mask (S, B)
+/// Embedded source x (S, B, E), mask (S, B) -> annotations and final states
 using WordEncoder = std::function<Encoded(const Var& x, const Mask& mask)>;
 
-/// Recurrent layers "layer1" and so on, or "layer1.forward" and "layer1.backward", of which each
-/// reads the outputs of both directions below it; the last states are then the backward ones.
+/// Constructs a stack of recurrent layers with the parameters "layer1.*", "layer2.*", ..., or
+/// "layer1.forward.*" and "layer1.backward.*" if bidirectional. Each bidirectional layer reads both
+/// directions of the layer below; the final states are those of the backward direction.
 WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& options);
 
-/// A decoder with an encoder of words, of the parameters "source.E" and "encoder.*". The decoder has
-/// encoder_options(Options).
+/// Adds a recurrent encoder to a decoder class, with the parameters "source.E" and "encoder.*". Its
+/// options are encoder_options(Options).
 template <class Decoder>
 class WithEncoder : public Decoder {
  public:
   using Options = typename Decoder::Options;
 
-  /// `attention` is that of a decoder which has one, for attention of your own. Throws on options
-  /// out of their ranges, and on those that do not fit together.
+  /// `attention` (optional, for decoders with attention) replaces the attention of the options.
+  /// Throws if options are out of range or contradict each other.
   WithEncoder(const nn::Scope& scope, const Options& o, const auto&... attention)
       : Decoder(scope, checked(o), encoder_options(o).sizes(), attention...),
         options_(o),
         source_(source_vectors(scope, o, Decoder::target_)),
         encoder_(word_encoder(scope / "encoder", encoder_options(o))) {}
 
-  /// source (S, B) i32, mask (S, B)
+  /// Token ids source (S, B) i32, mask (S, B) -> annotations and final states
   Encoded encode(const Tensor& source, const Mask& mask) const {
     return encoder_(source_(source), mask);
   }
@@ -133,21 +136,23 @@ class WithEncoder : public Decoder {
 
 enum class Activation { tanh, maxout };
 
-/// Base of the decoders of one layer: the target's word vectors, the bridge to the first state, the
-/// cell, and the "deep output" of Cho et al. (2014, A.1) and of Bahdanau et al. (2014, A.2.2), with
-/// the parameters "target.E", "bridge.*", "decoder.layer1.*", "readout.*" and "output.*":
-///     t = activation(s U_o + y V_o + c C_o + b_o), with maxout of columns twice as many
+/// Base class of decoders with one recurrent layer: target embedding, a bridge (linear layer) to
+/// the initial state, recurrent cell, and the "deep output" of Cho et al. (2014, A.1) and Bahdanau
+/// et al. (2014, A.2.2), of state s, embedded previous token y and context c:
+///     t = activation(s U_o + y V_o + c C_o + b_o)   (B, R),   logits = t W + b
+/// For maxout, U_o, V_o, C_o and b_o have 2R columns. The parameters are "target.E", "bridge.*",
+/// "decoder.layer1.*", "readout.*" and "output.*".
 class OneLayerDecoder {
  public:
-  /// The previous words, as the cell reads them.
+  /// The embedded previous tokens.
   struct Words {
-    Var y;      // E y: (T, B, E)
-    Var share;  // what it adds to the cell's gates: (T, B, gates · H)
+    Var y;   // (T, B, E)
+    Var xw;  // gate inputs of the cell, see nn::Recurrent::input: (T, B, gates · H)
 
-    Var operator[](Index t) const { return share[t]; }
+    Var operator[](Index t) const { return xw[t]; }
   };
   struct Output {
-    Var s, c;  // (B, H), and the context (B, C)
+    Var s, c;  // state (B, H), context (B, C)
   };
 
   Words read(const Tensor& previous) const {
@@ -164,7 +169,7 @@ class OneLayerDecoder {
   }
 
  protected:
-  /// `bridge` is the size of what the first state is made of, `context` is C.
+  /// `bridge` is the input size of the bridge, `context` is C.
   template <class Options>
   OneLayerDecoder(const nn::Scope& scope, const Options& o, Index bridge, Index context,
                   Activation activation)
@@ -182,7 +187,7 @@ class OneLayerDecoder {
     b_o_ = readout.add("b_o", {columns}, nn::init::zeros());
   }
 
-  /// "decoder.W_c", from the context to the gates: (context, gates · H)
+  /// Adds the parameter "decoder.W_c", which maps the context to gate inputs: (context, gates · H).
   Var context_weights(const nn::Scope& scope, Index context) const {
     const Index gates = cell_.gates();
     return (scope / "decoder").add("W_c", {context, gates * cell_.size()}, nn::init::glorot(gates));
@@ -194,7 +199,7 @@ class OneLayerDecoder {
 
  private:
   Activation activation_;
-  Var U_o_, V_o_, C_o_, b_o_;  // of H, E and C rows, and the bias
+  Var U_o_, V_o_, C_o_, b_o_;  // (H, .), (E, .), (C, .), (.)
   nn::Dropout readout_dropout_;
   Affine output_;
 };

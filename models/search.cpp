@@ -18,7 +18,7 @@ namespace attune::models {
 
 std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const std::string> source,
                                          const text::Vocabulary& target) {
-  std::vector<std::int32_t> places;  // the largest weight of each step
+  std::vector<std::int32_t> places;  // argmax of the weights of each step
   if (h.weights.defined()) {
     if (h.weights.dim(1) != std::ssize(source)) {
       fail("replace_unknown", "{} source tokens, but weights {}", source.size(), h.weights.shape());
@@ -41,40 +41,40 @@ namespace detail {
 
 namespace {
 
-/// A word of a hypothesis. Its continuations share it.
+/// A generated token. Hypotheses with a common prefix share its tokens.
 struct Written {
-  Index before;  // number of the word before it; -1: it is the first
+  Index before;  // index of the previous token in written_; -1 for the first token
   std::int32_t word;
   double log_probability;  // of this word
 };
 
-/// A hypothesis that is not finished.
+/// An active (unfinished) hypothesis.
 struct Running {
   std::size_t sentence;
-  Index last = -1;  // number of its last word; -1: it has none
+  Index last = -1;  // index of its last token in written_; -1 if it has none
   double log_probability = 0;
   Index length = 0;
 };
 
-/// A sentence of the batch, and its hypotheses that are finished.
+/// A sentence of the batch and its finished hypotheses.
 struct SentenceSearch {
-  Index number;      // the caller's, for draws and texts
+  Index number;      // for sampling and TextOf
   Index length;      // of the source
-  Index most_words;  // of a hypothesis
-  Random random;     // with sampling
+  Index most_words;  // maximum length of a hypothesis
+  Random random;     // for sampling
   Translation finished = {};
   std::vector<std::string> texts = {};  // of the finished hypotheses, where there is a TextOf
-  bool pruned = false;                  // a continuation that is possible was left out
+  bool pruned = false;                  // a possible continuation was pruned
 };
 
-/// A continuation of a running hypothesis by one word.
+/// A continuation of an active hypothesis by one token.
 struct Candidate {
   Index row;
   std::int32_t word;
-  double total;  // log-probability of the whole
+  double total;  // log-probability of the continued hypothesis
 };
 
-/// Sets these words of a row of the logits (rows, V) to -∞.
+/// Sets the logits (rows, V) of these tokens to -∞ in one row.
 void exclude(Tensor& logits, Index row, std::span<const std::int32_t> words) {
   visit_floating("search", logits, [&](auto zero) {
     using T = decltype(zero);
@@ -84,54 +84,54 @@ void exclude(Tensor& logits, Index row, std::span<const std::int32_t> words) {
   });
 }
 
-/// Words that may be drawn, in ascending order of their shares where any are cut off.
+/// The tokens that may be drawn, in ascending order of weight if top_k or top_p exclude some.
 template <class T>
-std::vector<std::int32_t> words_left(const std::vector<T>& share, const SamplingOptions& o) {
-  std::vector<std::int32_t> words(share.size());
+std::vector<std::int32_t> words_left(const std::vector<T>& weights, const SamplingOptions& o) {
+  std::vector<std::int32_t> words(weights.size());
   std::iota(words.begin(), words.end(), 0);
   const Index v = std::ssize(words), most = o.top_k == 0 ? v : std::min(o.top_k, v);
   if (most == v && o.top_p == 1) return words;
   const auto less_likely = [&](std::int32_t a, std::int32_t b) {
-    const T p = share[a], q = share[b];
+    const T p = weights[a], q = weights[b];
     return p != q ? p < q : a > b;
   };
-  const double enough = o.top_p * std::reduce(share.begin(), share.end(), 0.0);
+  const double enough = o.top_p * std::reduce(weights.begin(), weights.end(), 0.0);
   std::ranges::make_heap(words, less_likely);
-  auto kept = words.end();  // from here on they are the likeliest
+  auto kept = words.end();  // [kept, end) are the most probable tokens
   for (double mass = 0; words.end() - kept < most && mass < enough;) {
     std::pop_heap(words.begin(), kept--, less_likely);
-    mass += share[*kept];
+    mass += weights[*kept];
   }
   words.erase(words.begin(), kept);
   return words;
 }
 
-/// A word by its log-probabilities (V).
+/// Samples a token id by its log-probabilities (V).
 template <class T>
 std::int32_t draw(std::span<const T> log_p, const SamplingOptions& options, Random& random) {
-  std::vector<T> share(log_p.begin(), log_p.end());  // e^{(x_v - largest) / temperature}
-  const T largest = simd::largest(share.data(), std::ssize(share));
-  for (T& x : share) x = static_cast<T>((x - largest) / options.temperature);
-  simd::exp(share.data(), share.data(), std::ssize(share));
-  const std::vector<std::int32_t> words = words_left(share, options);
+  std::vector<T> weights(log_p.begin(), log_p.end());  // e^{(x_v - largest) / temperature}
+  const T largest = simd::largest(weights.data(), std::ssize(weights));
+  for (T& x : weights) x = static_cast<T>((x - largest) / options.temperature);
+  simd::exp(weights.data(), weights.data(), std::ssize(weights));
+  const std::vector<std::int32_t> words = words_left(weights, options);
   double mass = 0;
-  for (std::int32_t word : words) mass += share[word];
+  for (std::int32_t word : words) mass += weights[word];
   double left = mass * random.uniform();
-  std::int32_t last = words.back();  // with a share; `left` may come out a rounding error too large
+  std::int32_t last = words.back();  // last with weight > 0, as `left` may have a rounding error
   for (std::int32_t word : words) {
-    const double p = share[word];
+    const double p = weights[word];
     if (p > 0) last = word;
     if ((left -= p) < 0) return word;
   }
   return last;
 }
 
-constexpr Index block = 128;  // words that are passed over at once
+constexpr Index block = 128;  // tokens that are skipped together
 constexpr double least_coverage = 1e-10;
 constexpr Index widest_beam = 1024;  // where a text has several hypotheses
 
-/// The running and the finished hypotheses of a batch. Finished sentences leave the batch. A search
-/// keeps the best continuations; sampling, a beam of 1, draws one instead.
+/// Active and finished hypotheses of a batch. Finished sentences leave the batch. Search keeps the
+/// best continuations; sampling has a beam of 1 and draws the continuation.
 class Decoding {
  public:
   /// `numbers` are those of the sentences.
@@ -145,7 +145,7 @@ class Decoding {
     check_options();
     for (const Index length : lengths_of(mask)) {
       const std::size_t i = sentences_.size();
-      if (length == 0) fail(operation_, "source {} has no words", i);
+      if (length == 0) fail(operation_, "source {} has no tokens", i);
       sentences_.push_back(
           {.number = numbers[i],
            .length = length,
@@ -177,22 +177,23 @@ class Decoding {
  private:
   void check_options() const {
     const SearchOptions& o = options_;
-    if (o.max_length < 1) fail(operation_, "max_length is less than 1");
-    if (o.beam < 1) fail(operation_, "the beam {} is less than 1", o.beam);
+    if (o.max_length < 1) fail(operation_, "max_length = {} is less than 1", o.max_length);
+    if (o.beam < 1) fail(operation_, "beam = {} is less than 1", o.beam);
     if (o.best < 1 || o.best > o.beam)
-      fail(operation_, "best {} is not in 1 to beam {}", o.best, o.beam);
-    if (!std::isfinite(o.length_penalty)) fail(operation_, "the length penalty is not finite");
+      fail(operation_, "best = {} is not in 1 to beam = {}", o.best, o.beam);
+    if (!std::isfinite(o.length_penalty))
+      fail(operation_, "length_penalty = {} is not finite", o.length_penalty);
     if (!(std::isfinite(o.coverage_penalty) && o.coverage_penalty >= 0))
-      fail(operation_, "the coverage penalty is not finite and at least 0");
+      fail(operation_, "coverage_penalty = {} is not in [0, inf)", o.coverage_penalty);
     if (!o.sampling) return;
     if (!(std::isfinite(o.sampling->temperature) && o.sampling->temperature > 0))
-      fail(operation_, "the temperature is not finite and above 0");
-    if (o.sampling->top_k < 0) fail(operation_, "top_k is less than 0");
+      fail(operation_, "temperature = {} is not in (0, inf)", o.sampling->temperature);
+    if (o.sampling->top_k < 0) fail(operation_, "top_k = {} is less than 0", o.sampling->top_k);
     if (!(o.sampling->top_p > 0 && o.sampling->top_p <= 1))
-      fail(operation_, "top_p is not above 0 and at most 1");
+      fail(operation_, "top_p = {} is not in (0, 1]", o.sampling->top_p);
   }
 
-  /// The candidates of each sentence that still runs, in the order of their rows.
+  /// The candidates of each active sentence, in the order of the rows.
   std::vector<std::vector<Candidate>> candidates(const Tensor& logits) {
     std::vector<Index> begins;  // each sentence's first row, and their end
     for (std::size_t row = 0; row < running_.size(); ++row) {
@@ -206,16 +207,15 @@ class Decoding {
       const Tensor log_p = log_softmax(logits, -1);
       parallel_for(std::ssize(found), [&](Index i) {
         found[i] = choose<T>(log_p, begins[i], begins[i + 1]);
-        if (found[i].empty()) fail(operation_, "the model leaves no word possible");
+        if (found[i].empty()) fail(operation_, "all tokens have probability 0");
       });
     });
     return found;
   }
 
-  /// The next words of the sentence of the rows begin .. end, from log_p (rows, V) of all sentences:
-  /// the best continuations, as many as there are places left, best first, or what is drawn. Among
-  /// equals the earlier row comes first, then the smaller word. Of a row at the length limit only
-  /// the best.
+  /// The continuations of one sentence with the rows begin .. end, from log_p (rows, V): the best
+  /// ones, one per free beam slot, best first, or a sampled one. Ties: the earlier row, then the
+  /// smaller token. A row at the length limit has only its best continuation.
   template <class T>
   std::vector<Candidate> choose(const Tensor& log_p, Index begin, Index end) {
     SentenceSearch& sentence = sentences_[running_[begin].sentence];
@@ -230,7 +230,7 @@ class Decoding {
       const double before = running_[row].log_probability;
       const std::span<const T> own(log_p.data<T>() + row * log_p.dim(1), v);
       if (std::ranges::count_if(own, [](T x) { return x != x; }) > 0)  // vectorises
-        fail(operation_, "the model's scores are not numbers");
+        fail(operation_, "the model's logits are NaN");
       if (options_.sampling || running_[row].length == sentence.most_words) {
         const T* const likeliest = std::ranges::max_element(own).base();
         if (std::isinf(*likeliest)) continue;
@@ -291,7 +291,7 @@ class Decoding {
     keep(sentences_[end.sentence], std::move(h));
   }
 
-  /// Of hypotheses with one text only the best.
+  /// Keeps only the best of the hypotheses with equal text.
   void keep(SentenceSearch& sentence, Hypothesis h) {
     if (text_) {
       std::string text = text_(h, sentence.number);
@@ -306,12 +306,12 @@ class Decoding {
     sentence.finished.push_back(std::move(h));
   }
 
-  /// What a finished hypothesis is ranked by.
+  /// The ranking score of a finished hypothesis, see SearchOptions.
   double score(const Hypothesis& h) const {
     const double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
     if (options_.coverage_penalty == 0) return score;
     if (!h.weights.defined())
-      fail(operation_, "there is a coverage penalty, but the model has no attention");
+      fail(operation_, "a coverage penalty requires a model with attention");
     double coverage = 0;  // Σ_i log(min(Σ_j p_ij, 1))
     for (const double covered : sum(h.weights, {0}).to_vector<double>())
       coverage += std::log(std::clamp(covered, least_coverage, 1.0));
@@ -323,7 +323,7 @@ class Decoding {
     return log_probability / std::pow(static_cast<double>(length), options_.length_penalty);
   }
 
-  /// Whether the hypotheses in `running` can no longer change the result of the sentence.
+  /// Whether no active hypothesis can change the result of the sentence.
   bool settled(const SentenceSearch& sentence, std::span<const Running> running) const {
     std::vector<double> scores;  // of complete hypotheses
     for (const Hypothesis& h : sentence.finished)
@@ -337,14 +337,14 @@ class Decoding {
     });
   }
 
-  /// Finished hypotheses leave the batch; the others become the rows of the next step. Returns the
-  /// rows that they continue.
+  /// Removes finished hypotheses from the batch; the others are the rows of the next step. Returns
+  /// the rows that they continue.
   std::vector<std::int32_t> advance(Tensor logits, const Tensor& mean_weights) {
     const std::int32_t end = options_.end;
     ShapeCheck check(operation_);
     check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits, "R V");
     if (end < -1 || end >= check['V']) {
-      fail(operation_, "the end word {} is neither in 0 to {} nor -1 (none)", end, check['V'] - 1);
+      fail(operation_, "the end token {} is not in -1 (none) to {}", end, check['V'] - 1);
     }
     std::vector<float> weights;  // (rows, S), empty without attention
     if (mean_weights.defined() && (options_.weights || options_.coverage_penalty != 0)) {
@@ -362,7 +362,7 @@ class Decoding {
         const Running& from = running_[candidate.row];
         const bool ends = candidate.word == end;
         if (ends || (end == -1 && from.length + 1 == sentence.most_words)) {
-          finish(extend(candidate, weights), ends);  // without an end word, no step could end it
+          finish(extend(candidate, weights), ends);  // also at max_length without an end token
         } else if (from.length < sentence.most_words) {
           next.push_back(extend(candidate, weights));
           parents.push_back(static_cast<std::int32_t>(candidate.row));
@@ -429,12 +429,12 @@ std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options
   return found;
 }
 
-// ---- Given words
+// ---- Forced decoding
 
 namespace {
 
-/// -log p of the words next (T · B), from the logits of some rows at a time: all those of a long
-/// target and a large vocabulary would fill the memory. `never`: of each sentence.
+/// -log p of the tokens next (T · B). Computes logits in chunks of rows, to limit memory for long
+/// targets and large vocabularies. `never` has the excluded tokens of each sentence.
 std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, const Tensor& mask,
                               std::span<const std::vector<std::int32_t>> never) {
   constexpr Index rows = 256;
@@ -474,7 +474,7 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tens
       std::erase(never[b], h.words.back());
     }
     if (h.words.empty() || h.words.back() != options.end)
-      fail("force_decode", "target {} does not end with word {}", b, options.end);
+      fail("force_decode", "target {} does not end with the end token {}", b, options.end);
   }
   const std::vector<double> losses =  // (T, B)
       losses_of(logits, target.next.reshape({-1}), target.mask.to(logits.x.dtype()).reshape({-1}),

@@ -1,4 +1,4 @@
-// Decoding word by word: greedy and beam search, sampling, and forced decoding.
+// Decoding: greedy and beam search, sampling, and forced decoding.
 #pragma once
 
 #include <cstdint>
@@ -18,60 +18,61 @@ namespace attune::models {
 
 /// A decoded sentence.
 struct Hypothesis {
-  std::vector<std::int32_t> words;             // without `</s>`
-  std::vector<double> word_log_probabilities;  // of each word, and of `</s>` when `complete`
-  double log_probability = 0;                  // their sum
-  double score = 0;                            // by which a search ranks
-  bool complete = false;                       // ends with `</s>`; otherwise cut at max_length
-  /// (steps, S) f32: attention at each word, and at `</s>`; undefined without attention.
+  std::vector<std::int32_t> words;             // token ids, without `</s>`
+  std::vector<double> word_log_probabilities;  // of each token, and of `</s>` if `complete`
+  double log_probability = 0;                  // the sum of word_log_probabilities
+  double score = 0;                            // ranking score, see SearchOptions
+  bool complete = false;                       // ends with `</s>`; false if truncated at max_length
+  /// (steps, S) f32: attention weights at each token, and at `</s>`; undefined without attention.
   Tensor weights;
 };
 
-/// The text of a hypothesis of the sentence of that number.
+/// Returns the text of a hypothesis; `number` is the index of its source sentence.
 using TextOf = std::function<std::string(const Hypothesis& hypothesis, Index number)>;
 
-/// The hypotheses of one sentence, best first; a sampled one has no others.
+/// The hypotheses of one sentence, best first. Sampling returns one hypothesis.
 using Translation = std::vector<Hypothesis>;
 
-/// The tokens of a hypothesis. Each `<unk>` becomes the source token with the largest attention
-/// weight, the first of equals (Jean et al., 2015, section 3.3; Luong et al., 2015, "Effective
-/// approaches", section 4.2). `source` has the tokens of the text, none replaced by `<unk>`. Throws
-/// when their number is not that of the weights, and on an `<unk>` without weights.
+/// The tokens of a hypothesis, with each `<unk>` replaced by the source token with the largest
+/// attention weight, the first in case of ties (Jean et al., 2015, section 3.3; Luong et al., 2015,
+/// "Effective approaches", section 4.2). `source` has the original source tokens. Throws unless
+/// there is one weight per source token, and on an `<unk>` without weights.
 std::vector<std::string> replace_unknown(const Hypothesis& hypothesis,
                                          std::span<const std::string> source,
                                          const text::Vocabulary& target);
 
 // ---- Search and sampling
 
-/// Each word is drawn from p_v ∝ exp(x_v / temperature) of the logits x, among the likeliest words:
-/// at most `top_k` (Fan et al., 2018), and the fewest with the total probability `top_p` (nucleus
-/// sampling, Holtzman et al., 2020). Of words with equal probabilities the smaller counts as
-/// likelier.
+/// Each token is drawn from p_v ∝ exp(x_v / temperature), where x are the logits. The candidates
+/// are the most probable tokens: at most `top_k` (Fan et al., 2018), and not more than are needed
+/// for a total probability of `top_p` (nucleus sampling, Holtzman et al., 2020). Of tokens with
+/// equal probability, the one with the smaller id has priority.
 struct SamplingOptions {
-  double temperature = 1;  // below 1 the likely words become likelier
-  Index top_k = 0;         // 0: all words
+  double temperature = 1;  // > 0; values below 1 make probable tokens more probable
+  Index top_k = 0;         // 0 means all tokens
   double top_p = 1;
   std::uint64_t seed = 1;
 };
 
-/// Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14, with p_ij the attention
-/// weight of source word i at target word j, or at `</s>`:
+/// Options of decoding. Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14:
 ///     s = log P(Y|X) / |Y|ᵅ + β Σ_i log(min(Σ_j p_ij, 1))
-/// with |Y| words, `</s>` included. α (`length_penalty`; in the paper 0.6 to 0.7 with |Y|ᵅ) offsets
-/// the cost of each word; β penalises source words without attention. Σ_j p_ij is at least 10⁻¹⁰.
+/// where |Y| is the number of target tokens including `</s>`, and p_ij is the attention weight of
+/// source token i at target token j. α (`length_penalty`; 0.6 to 0.7 in the paper) compensates for
+/// the decrease of P with length. β penalises source tokens without attention. Σ_j p_ij is clamped
+/// to at least 10⁻¹⁰.
 struct SearchOptions {
-  Index beam = 1;               // K; 1 is greedy search
-  Index max_length = 100;       // most words; one more step may then write `</s>`
-  bool within_source = false;   // no more words than the source has places
+  Index beam = 1;               // beam size K; 1 is greedy search
+  Index max_length = 100;       // maximum number of tokens before `</s>`
+  bool within_source = false;   // also limits the number of tokens to the source length
   double length_penalty = 0;    // α
   double coverage_penalty = 0;  // β
-  Index best = 1;               // how many of the K it returns
-  bool weights = true;          // whether the hypotheses have weights
+  Index best = 1;               // number of hypotheses returned per sentence, at most K
+  bool weights = true;          // whether to return attention weights
   OutputTokens output_tokens = OutputTokens::words;
-  /// `<s>` and `</s>`. Without an end word (-1), as language models of characters may have none,
-  /// every sentence is max_length words long.
+  /// Ids of `<s>` and `</s>`. With end = -1 there is no end token, as in some character language
+  /// models, and every sentence has max_length tokens.
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
-  /// Draws one sentence for each source instead of searching: beam, best and penalties do not matter.
+  /// If set, samples one sentence per source; ignores beam, best and penalties.
   std::optional<SamplingOptions> sampling = {};
 };
 
@@ -81,16 +82,16 @@ struct NextScores {
   Tensor logits;   // (rows, V)
   Tensor weights;  // (S, rows) or undefined
 };
-/// One step of a model for each running hypothesis, after its last word, words (1, rows) i32.
-/// Before it, the model's state moves to `rows` (i32), unless that is null. Finished sentences have
-/// no rows.
+/// Runs one step of a model for all active hypotheses; words (1, rows) i32 are their last tokens.
+/// If `rows` (i32) is not null, first selects these rows of the model's state. Finished sentences
+/// have no rows.
 using NextStep = std::function<NextScores(const Tensor& words, const Tensor* rows)>;
 
-/// Moves the model to its first state, of these sentences (i32).
+/// Resets the model to the initial state of these sentences (i32 indices).
 using Restart = std::function<void(const Tensor& sentences)>;
 
-/// Steps until all sentences of a batch are finished. `numbers` are theirs. With `text`, a search
-/// returns hypotheses of other texts, for which it may have to restart.
+/// Decodes a batch; `numbers` are the sentences' indices for TextOf and sampling. With `text`, the
+/// hypotheses of a sentence have distinct texts; the search may restart for this.
 std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options,
                                 std::span<const Index> numbers, const NextStep& step,
                                 const TextOf& text = {}, const Restart& restart = {});
@@ -117,18 +118,18 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded,
 
 }  // namespace detail
 
-/// The best hypotheses for each source of a batch, by score. Ties go to the earlier hypothesis and
-/// the smaller word, so results are reproducible. At max_length a hypothesis is complete if `</s>`
-/// is its likeliest next word, else cut; its score is that of the words it has.
+/// Beam search: the best hypotheses of each source of a batch, by score. Ties are resolved by the
+/// order of hypotheses, then by token id, so results are reproducible. A hypothesis of max_length
+/// tokens is complete if `</s>` is its most probable next token, else truncated.
 ///
-/// Each step keeps the continuations with the largest log-probability; length normalisation applies
-/// to finished hypotheses, which keep their place among the K. The search of a sentence ends when K
-/// are finished, or when no running hypothesis can reach the `best` any more: log-probabilities
-/// only fall and the coverage term is at most 0, so a score is at most log P so far, divided by the
-/// largest |Y|ᵅ within reach. With α = 0 the search ends early, with α = 1 seldom before
-/// `max_length`.
+/// Each step keeps the K continuations with the largest log-probability. A finished hypothesis
+/// stays in the beam, and only finished ones are length-normalised. The search of a sentence ends
+/// when K hypotheses are finished, or when no active hypothesis can exceed the `best` finished
+/// scores. The bound for this is log P divided by the largest possible |Y|ᵅ, as log P only
+/// decreases and the coverage term is at most 0. With α = 0 the search ends early, with α = 1 often
+/// at max_length.
 ///
-/// Throws on a source without words, on scores that are NaN, and on β > 0 without attention.
+/// Throws on a source without tokens, on NaN scores, and on β > 0 without attention.
 template <Decoder M, Source Encoded>
 std::vector<Translation> search(const M& model, const Encoded& encoded,
                                 const SearchOptions& options = {}) {
@@ -141,10 +142,10 @@ std::vector<Translation> search(const M& model, const text::SourceBatch& batch,
   return search(model, model.encode(batch.source, batch.mask), options);
 }
 
-/// Draws one sentence for each source. Log-probabilities, which are the scores too, are the model's
-/// own, at temperature 1 and over all words that it writes. The sentence depends on the seed and on its number in
-/// `numbers` (default: 0 to B - 1), not on the batch. Throws on a source without words and on
-/// scores that are NaN.
+/// Samples one sentence per source. Its score is its log-probability under the model, at
+/// temperature 1 and without top_k and top_p. The result depends on the seed and on the sentence's
+/// number in `numbers` (default 0 to B - 1), but not on the other sentences of the batch. Throws on
+/// a source without tokens, and on NaN scores.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
                                const SamplingOptions& sampling = {}, SearchOptions options = {},
@@ -156,21 +157,21 @@ std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
   return drawn;
 }
 
-// ---- Given words
+// ---- Forced decoding
 
 namespace detail {
 
-/// weights (T, S, B) or undefined
+/// The targets as hypotheses; weights (T, S, B) or undefined
 std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
                                           const Tensor& source_mask, const Target& target,
                                           const SearchOptions& options);
 
 }  // namespace detail
 
-/// The targets as hypotheses: log-probabilities of each word and of `</s>`, as a search computes
-/// them, and weights (steps, source words) f32, `</s>` included, without padding. The score is the
-/// log-probability. Of the options `writes`, to which each sentence adds the words of its target,
-/// `end` and `weights` matter. Throws on a target that does not end with `end`.
+/// Scores given targets (forced decoding): returns them as hypotheses with the log-probability of
+/// each token and of `</s>`, equal to those of a search, and the attention weights, without
+/// padding. The score is the log-probability. Uses the options `output_tokens` (plus the target's
+/// tokens), `end` and `weights`. Throws on a target that does not end with `end`.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target,
                                      const SearchOptions& options = {}) {
@@ -188,30 +189,30 @@ std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch,
                       Target{batch.previous, batch.next, batch.target_mask}, options);
 }
 
-// ---- Many sentences, sorted by length and cut into batches
+// ---- Translation of many sentences, sorted by length and split into batches
 
 struct TranslateOptions {
   SearchOptions how = {};
-  Index sentences = 64;      // most in a batch
-  Index words = 8192;        // most in a batch, padding included; a longer sentence stands alone
-  DType dtype = DType::f32;  // of the model's parameters
-  Index first = 0;           // number of the first sentence, by which each is sampled
-  /// Of hypotheses with one text, which subwords may have, only the best is returned. Where that
-  /// leaves fewer than `best`, the search is repeated with a beam twice as wide, up to 1,024.
+  Index sentences = 64;      // maximum per batch
+  Index words = 8192;        // maximum tokens per batch, with padding; at least one sentence
+  DType dtype = DType::f32;  // dtype of the model's parameters
+  Index first = 0;           // number of the first sentence, for sampling
+  /// If set, returns only the best of the hypotheses of a sentence with equal text, as several
+  /// subword sequences may have. If fewer than `best` remain, doubles the beam, up to 1,024.
   TextOf text = {};
 };
 
 namespace detail {
-/// Translates a batch; `numbers` are those of its sentences.
+/// Translates a batch; `numbers` are the numbers of its sentences.
 using TranslateBatch = std::function<std::vector<Translation>(const text::SourceBatch& batch,
                                                               std::span<const Index> numbers)>;
 std::vector<Translation> translate(std::span<const text::Sentence> sources,
                                    const TranslateOptions& options, const TranslateBatch& batch);
 }  // namespace detail
 
-/// The translations of sentences, in their order. A sentence without words has one hypothesis,
-/// which is complete, without words, and has log-probability 0. The results are the same however
-/// sentences are batched. Throws as `search` and `sample` do, and on limits below 1.
+/// Translates sentences of token ids, and returns the results in the same order. The result for an
+/// empty sentence is one complete hypothesis without tokens, with log-probability 0. Results do not
+/// depend on the batching. Throws as `search` and `sample` do, and unless limits are >= 1.
 template <WordModel M>
 std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
                                    const TranslateOptions& options = {}) {

@@ -26,15 +26,15 @@ std::optional<nn::LayerNorm> last_norm(const nn::Scope& scope, const Transformer
   return nn::LayerNorm(scope / "norm", o.layer.size);
 }
 
-/// Of the words up to the last one that the mask has in each sentence; of all without a mask. Words
-/// that a loss leaves out may still be read by later ones.
+/// The layout of the tokens up to the last one with mask 1 in each sentence, or of all tokens
+/// without a mask. Includes tokens that only the loss excludes, as later ones attend to them.
 nn::Layout words_of(const Mask& mask) {
   if (!mask.defined()) return {};
   return nn::Layout::packed(Mask::unchecked(cumsum(mask, 0, Direction::backward) > 0));
 }
 
-/// Vectors of length 1 in expectation: √D times them are as large as positions, and they are right
-/// for the output, too.
+/// Embeddings with an expected length of 1: times √D they are as large as positional encodings.
+/// Also suitable for a tied output layer.
 nn::Init vectors_init(const TransformerOptions& o) {
   return nn::init::normal(1 / std::sqrt(static_cast<double>(o.layer.size)));
 }
@@ -45,24 +45,24 @@ OptionList options_of(TransformerOptions& o) {
   const auto rate = [](const char* name, const char* help, double& value, double low) {
     return option(name, help, value, low, highest_dropout);
   };
-  return {
-      option("hidden", "size D of word vectors and states", o.layer.size, 1, largest_size),
-      option("attention-heads", "heads of every attention", o.layer.heads, 1, largest_size),
-      option("inner", "size of the feed-forward blocks", o.layer.inner, 1, largest_size),
-      option("encoder-layers", "layers of the encoder", o.encoder_layers, 1, most_layers),
-      option("decoder-layers", "layers of the decoder", o.decoder_layers, 1, most_layers),
-      choice("nonlinearity", "of the feed-forward blocks", o.layer.nonlinearity, {"relu", "gelu"}),
-      choice("norm", "whether a layer normalises before or after its parts", o.layer.norm,
-             {"before", "after"}),
-      tied_option(o.tied),
-      option("alignment-layer",
-             "decoder layer whose attention is the alignment; 0: the last but one",
-             o.alignment_layer, 0, most_layers),
-      rate("dropout", "rate on word vectors and on what a layer adds", o.layer.dropout, 0),
-      rate("attention-dropout", "rate on attention weights; -1: as dropout",
-           o.layer.attention_dropout, -1),
-      rate("inner-dropout", "rate within the feed-forward blocks; -1: as dropout",
-           o.layer.inner_dropout, -1)};
+  return {option("hidden", "size D of embeddings and states", o.layer.size, 1, largest_size),
+          option("attention-heads", "heads of every attention", o.layer.heads, 1, largest_size),
+          option("inner", "hidden size of the feed-forward blocks", o.layer.inner, 1, largest_size),
+          option("encoder-layers", "layers of the encoder", o.encoder_layers, 1, most_layers),
+          option("decoder-layers", "layers of the decoder", o.decoder_layers, 1, most_layers),
+          choice("nonlinearity", "function in feed-forward blocks", o.layer.nonlinearity,
+                 {"relu", "gelu"}),
+          choice("norm", "pre-norm (before each block) or post-norm (after)", o.layer.norm,
+                 {"before", "after"}),
+          tied_option(o.tied),
+          option("alignment-layer",
+                 "decoder layer whose attention is used as word alignment; 0: penultimate",
+                 o.alignment_layer, 0, most_layers),
+          rate("dropout", "dropout rate on embeddings and block outputs", o.layer.dropout, 0),
+          rate("attention-dropout", "rate on attention weights; -1: as --dropout",
+               o.layer.attention_dropout, -1),
+          rate("inner-dropout", "rate in the feed-forward blocks; -1: as --dropout",
+               o.layer.inner_dropout, -1)};
 }
 
 TransformerEmbedding::TransformerEmbedding(const nn::Scope& scope, const char* name,
@@ -70,7 +70,7 @@ TransformerEmbedding::TransformerEmbedding(const nn::Scope& scope, const char* n
                                            const nn::Embedding* table)
     : table_(table ? *table
                    : nn::Embedding(scope / name, vocabulary, o.layer.size, vectors_init(o))),
-      places_(o.layer.size, scope.dtype()),
+      positions_(o.layer.size, scope.dtype()),
       dropout_(o.layer.dropout) {
   require_one_vocabulary(vocabulary, table_.table().dim(0));
 }
@@ -127,7 +127,7 @@ Var TransformerDecoder::annotations(const Encoded& source, const nn::Layout& lay
 TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
   State state{std::vector<nn::KeyValueCache>(layers_.size()),
               std::vector<nn::KeyValueCache>(layers_.size())};
-  std::vector<std::int32_t> seen;  // (S, B): its own column, and none on padding
+  std::vector<std::int32_t> seen;  // (S, B): the own column, -1 at padding
   for (const float used : source.mask.to(DType::f32).to_vector<float>()) {
     const Index column = std::ssize(seen) % source.mask.dim(1);
     seen.push_back(used != 0 ? static_cast<std::int32_t>(column) : -1);

@@ -1,5 +1,5 @@
-// "Attention is all you need" (Vaswani et al., 2017; arXiv 1706.03762): Transformer, an encoder and a
-// decoder, and TransformerLm, the decoder alone.
+// "Attention is all you need" (Vaswani et al., 2017; arXiv 1706.03762): Transformer (encoder and
+// decoder), and TransformerLm (a language model, decoder only).
 #pragma once
 
 #include <vector>
@@ -16,43 +16,41 @@ struct TransformerOptions {
   nn::TransformerLayerOptions layer = {};        // D, heads, inner size, norm, dropout
   Index encoder_layers = 3, decoder_layers = 3;  // N
   Tied tied = Tied::target_output;
-  /// The decoder's layer whose attention a step returns; 0: the last but one, whose mean over the
-  /// heads aligns best (Garg et al., 2019).
+  /// The decoder layer, from 1, whose attention weights are returned. 0 means the penultimate
+  /// layer, whose weights, averaged over heads, are the best word alignments (Garg et al., 2019).
   Index alignment_layer = 0;
 };
 
 OptionList options_of(TransformerOptions& options);
 
-/// Word vectors times √D, positions and dropout (sections 3.4 and 3.5).
+/// Embeddings times √D, positional encoding and dropout (sections 3.4 and 3.5).
 class TransformerEmbedding {
  public:
-  /// With a table of its own, "source.E", or another one's.
+  /// Uses the embedding `table` if given, else adds its own: "source.E" for the name "source".
   TransformerEmbedding(const nn::Scope& scope, const char* name, Index vocabulary,
                        const TransformerOptions& options, const nn::Embedding* table = nullptr);
 
-  /// ids (T, B) -> (T, B, D)
+  /// ids (T, B) -> (T, B, D), without positional encoding
   Var embed(const Tensor& ids) const;
-  /// Vectors of the places from `begin` on.
-  Var with_positions(const Var& vectors, Index begin) const {
-    return dropout_(places_(vectors, begin));
-  }
+  /// Adds positional encoding, where x[t] is at position begin + t, and dropout: (T, B, D)
+  Var with_positions(const Var& x, Index begin) const { return dropout_(positions_(x, begin)); }
 
   const nn::Embedding& table() const { return table_; }
 
  private:
   nn::Embedding table_;
-  nn::PositionalEncoding places_;
+  nn::PositionalEncoding positions_;
   nn::Dropout dropout_;
 };
 
-/// The encoder, for any decoder. A recurrent decoder (Chen et al., 2018, "The best of both worlds")
-/// starts from the mean annotation, which is Encoded::last.
+/// The encoder, for any decoder. Encoded::last is the mean annotation, from which a recurrent
+/// decoder can start (Chen et al., 2018, "The best of both worlds").
 class TransformerEncoder {
  public:
   TransformerEncoder(const nn::Scope& scope, const TransformerOptions& options,
                      const nn::Embedding* table = nullptr);
 
-  /// source (S, B) i32, mask (S, B)
+  /// Token ids source (S, B) i32, mask (S, B) -> annotations (S, B, D)
   Encoded encode(const Tensor& source, const Mask& mask) const;
 
   EncodedSizes sizes() const { return {size_, size_}; }
@@ -61,41 +59,41 @@ class TransformerEncoder {
   Index size_;
   TransformerEmbedding source_;
   std::vector<nn::TransformerLayer> layers_;
-  std::optional<nn::LayerNorm> norm_;  // with the norm before
+  std::optional<nn::LayerNorm> norm_;  // final normalisation, for Norm::before
 };
 
-/// The decoder on annotations from any encoder, or on nothing (TransformerLm). Training computes all
-/// steps at once (`unroll`), search one, with the keys and values of the steps before.
+/// The decoder, for annotations of any encoder, or without a source (TransformerLm). `unroll`
+/// computes all steps in parallel for training, `step` one step with a key-value cache.
 ///
-/// | paper                                       | here             | parameter                 |
-/// |---------------------------------------------|------------------|---------------------------|
-/// | word vectors times √d_model (3.4)           | encode(), read() | source.E, target.E        |
-/// | PE (3.5)                                    | nn::PositionalEncoding    | none                      |
-/// | N layers of the encoder (3.1)               | encode()         | encoder.layer1.* ...      |
-/// | N layers of the decoder (3.1)               | step(), unroll() | decoder.layer1.* ...      |
-/// | W^Q, [W^K W^V], W^O, masked (3.2.2, 3.2.3)  | self             | .self.query, memory, output |
-/// | the same of the encoder's output (3.2.3)    | cross            | .cross.*                  |
-/// | FFN(x) (3.3)                                | feed             | .feed.inner, .feed.outer  |
-/// | LayerNorm (3.1)                             | nn::LayerNorm    | .self_norm, ..., norm     |
-/// | linear map and softmax (3.4)                | logits()         | target.E or output.W, output.b |
+/// | paper                                      | here             | parameter                   |
+/// |--------------------------------------------|------------------|-----------------------------|
+/// | word vectors times √d_model (3.4)          | encode(), read() | source.E, target.E          |
+/// | PE (3.5)                                   | with_positions() | none                        |
+/// | N layers of the encoder (3.1)              | encode()         | encoder.layer1.* ...        |
+/// | N layers of the decoder (3.1)              | step(), unroll() | decoder.layer1.* ...        |
+/// | W^Q, [W^K W^V], W^O, masked (3.2.2, 3.2.3) | self             | .self.query, memory, output |
+/// | the same of the encoder's output (3.2.3)   | cross            | .cross.*                    |
+/// | FFN(x) (3.3)                               | feed             | .feed.inner, .feed.outer    |
+/// | LayerNorm (3.1)                            | nn::LayerNorm    | .self_norm, ..., norm       |
+/// | linear map and softmax (3.4)               | logits()         | target.E, or output.W, b    |
 class TransformerDecoder {
  public:
   using Options = TransformerOptions;
 
   struct State {
-    std::vector<nn::KeyValueCache> memory, self;  // of each layer
+    std::vector<nn::KeyValueCache> memory, self;  // per layer, for cross-attention, self-attention
   };
-  using Output = Var;  // (B, D), or of all steps (T, B, D)
+  using Output = Var;  // (B, D) of one step, or (T, B, D) of all steps
   using Step = DecoderStep<Output, State>;
 
-  /// `memory` is the size of annotations; 0: it has none.
+  /// `memory` is the size of the annotations; 0 means no source.
   TransformerDecoder(const nn::Scope& scope, const Options& options, Index memory);
 
   State start(const Encoded& source) const;
-  /// (T, B, D), without positions
+  /// ids (T, B) i32 -> (T, B, D), without positional encoding
   Var read(const Tensor& previous) const { return target_.embed(previous); }
   Step step(const Var& word, const State& before) const;
-  /// All steps at once.
+  /// Teacher forcing: computes all steps in parallel, for previous tokens (T, B) and mask (T, B).
   DecoderSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, const Mask& mask,
                                 bool weights) const;
   AffineLogits logits(const Var& words, const std::vector<Var>& outputs) const;
@@ -105,7 +103,7 @@ class TransformerDecoder {
   const TransformerOptions& options() const { return options_; }
 
  private:
-  /// Packed by the layout; undefined in a decoder that attends to nothing.
+  /// The annotations, packed by the layout; undefined without a source.
   Var annotations(const Encoded& source, const nn::Layout& layout) const;
 
   TransformerOptions options_;
@@ -113,7 +111,7 @@ class TransformerDecoder {
   std::vector<nn::TransformerLayer> layers_;
   std::optional<nn::LayerNorm> norm_;
   Affine output_;
-  std::size_t aligned_;  // layer
+  std::size_t aligned_;  // index of the layer whose weights are returned
   bool attends_;
 };
 
@@ -122,7 +120,7 @@ class Transformer : public TransformerDecoder {
   static constexpr const char* name = "transformer";
   static constexpr bool attends = true;
 
-  /// Throws on options out of their ranges, and on those that do not fit together.
+  /// Throws if options are out of range or contradict each other.
   Transformer(const nn::Scope& scope, const TransformerOptions& options)
       : TransformerDecoder(scope, checked(options), options.layer.size),
         encoder_(scope, options, options.tied == Tied::all ? &table() : nullptr) {}

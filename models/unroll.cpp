@@ -26,7 +26,7 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
   if (std::ssize(links) != B) {
     fail("alignment_guide", fmt::format("{} alignments, but {} sentences", links.size(), B));
   }
-  // </s> is a word of the mask, but none of the sentence.
+  // The target mask includes </s>, which has no links.
   const std::vector<double> source_words = sum(batch.source_mask, {0}).to_vector<double>(),
                             target_words = (sum(batch.target_mask, {0}) - 1.0).to_vector<double>();
   std::vector<float> linked(T * S * B, 0);
@@ -72,7 +72,7 @@ Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tens
       logits.x, logits.affine, next, mask,
       {.smoothing = options.label_smoothing, .unsmoothed = excluded_tokens(options.output_tokens)});
   if (options.attends() && weights.empty())
-    fail("loss", "a loss of attention is asked for, but there is no attention");
+    fail("loss", "a coverage loss or a guide requires a model with attention");
   if (options.coverage != 0) {
     std::vector<Var> losses;
     Var coverage;

@@ -1,5 +1,4 @@
-// Teacher forcing: a decoder's logits and loss under given words, and word alignments as a guide to
-// its attention.
+// Teacher forcing: the loss of a decoder for given target tokens, and guided alignment.
 #pragma once
 
 #include <span>
@@ -17,10 +16,10 @@ template <Decoder M>
 using Unrolled =
     DecoderSteps<decltype(std::declval<const M&>().read(Tensor())), typename M::Output>;
 
-/// All steps of a decoder under given words (teacher forcing), previous (T, B) i32:
-/// `<s>` y_1 .. y_{T-1}. `read` and `logits` process all steps at once. `weights` says whether those
-/// are needed. Outputs after the last step that the mask (T, B) has may be anything; without one, all
-/// are needed.
+/// Runs all steps of a decoder on given target tokens (teacher forcing): previous (T, B) i32 is
+/// `<s>` y_1 .. y_{T-1}, mask (T, B) is 1 on tokens. Without a mask, there is no padding. Outputs
+/// at steps with mask 0 are unspecified. Pass weights = false if attention weights are not needed.
+/// Throws on shapes that do not fit.
 template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous,
                    const Mask& mask = {}, bool weights = true) {
@@ -43,75 +42,76 @@ Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previou
   }
 }
 
-// ---- Attention that is shown word alignments while it learns (Chen, Matusov, Khadivi and Peter,
-// 2016, "Guided alignment training for topic-aware neural machine translation"; Liu, Utiyama, Finch
-// and Sumita, 2016, "Neural machine translation with supervised attention")
+// ---- Guided alignment: supervision of attention by word alignments (Chen, Matusov, Khadivi and
+// Peter, 2016, "Guided alignment training for topic-aware neural machine translation"; Liu,
+// Utiyama, Finch and Sumita, 2016, "Neural machine translation with supervised attention")
 
-/// A target for the attention weights, and its weight in a model's loss.
+/// A target for the attention weights, and the weight of its loss.
 struct Guide {
-  Tensor alignment = {};  // (T, S, B), see alignment_guide(); undefined: there is none
-  double weight = 1;
+  Tensor alignment = {};  // (T, S, B), see alignment_guide(); undefined means no guide
+  double weight = 1;      // factor of guided_alignment_loss
 };
 
-/// Links between words as links between all their tokens; `source` and `target` have the word of
-/// each token, or -1 (text::words_of_tokens).
+/// Converts links between words to links between all tokens of these words. `source` and `target`
+/// have the word index of each token, or -1, see text::words_of_tokens.
 text::Alignment token_links(const text::Alignment& words, std::span<const int> source,
                             std::span<const int> target);
 
-/// A of shape (T, S, B), of the dtype of the batch's masks or f32, from the links between the tokens of
-/// each pair: 1/n where a target token has a link, n being how many it has, else 0. Tokens without
-/// links, `</s>` among them, have nothing but zeros. Throws when there are not as many alignments
-/// as sentences, and for a link to a token which is not there.
+/// The guide A (T, S, B) for a batch, from the links between the tokens of each sentence pair:
+/// A_tsb = 1/n if target token t has n links and one of them is to source token s, else 0. So rows
+/// of tokens without links, such as `</s>`, are 0. The dtype is that of the masks, or f32 if these
+/// are integers. Throws unless there is one alignment per sentence, and if a link is out of range.
 Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch);
 
-/// The cross-entropy of attention α and the guide A, averaged over target tokens that have a link:
+/// Cross-entropy of the attention weights α and the guide A, both (T, S, B), averaged over the
+/// target tokens with links -> scalar:
 ///
 ///     - Σ_t Σ_s A_ts log(α_ts + 10⁻¹⁰) / Σ_t Σ_s A_ts
 ///
-/// weights and guide (T, S, B). 0 without links. A weight of exactly 0, outside of a window, is not
-/// drawn to its link.
+/// 0 if there are no links. A weight of exactly 0, such as outside of a window, gets no gradient.
 Var guided_alignment_loss(const Var& weights, const Tensor& guide);
 
-// ---- Words of probability 0
+// ---- Output vocabulary
 
-/// Which tokens a decoder writes. The others have probability 0, and those of its own sum to 1.
+/// The tokens that a decoder can generate. The others get probability 0, and the probabilities of
+/// the tokens that remain are normalised to a sum of 1.
 enum class OutputTokens {
-  words,    ///< no `<pad>`, `<s>` and `<unk>` of a text::Vocabulary, and no `</s>` but as the end
-  unknown,  ///< `<unk>`, too
-  all,      ///< for a vocabulary without these tokens
+  words,    ///< all but `<pad>`, `<s>` and `<unk>`; `</s>` only as the end token
+  unknown,  ///< as `words`, and `<unk>`
+  all,      ///< all tokens, for a vocabulary without special tokens
 };
 
-/// The tokens that are not written.
+/// The ids of the tokens that are not generated.
 std::vector<std::int32_t> excluded_tokens(OutputTokens output_tokens,
                                           std::int32_t end = text::Vocabulary::end);
 
 // ---- Loss
 
 struct LossOptions {
-  double label_smoothing = 0;  // ε over the tokens that are written, see CrossEntropyOptions
+  double label_smoothing = 0;  // ε, spread over output_tokens, see CrossEntropyOptions
   double coverage = 0;         // λ of the coverage loss (See et al., 2017, equation 13)
   Guide guide = {};
   OutputTokens output_tokens = OutputTokens::words;
 
-  /// Whether it depends on the attention weights.
+  /// Whether the loss depends on attention weights.
   bool attends() const { return coverage != 0 || guide.alignment.defined(); }
 };
 
-/// The words that a decoder learns to write.
+/// The target tokens of a batch.
 using Target = text::TargetBatch;
 
 namespace detail {
 
-/// Of the logits and the weights of all steps.
+/// The loss from the logits and attention weights of all steps.
 Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tensor& next,
          const Tensor& mask, const LossOptions& options);
 
 }  // namespace detail
 
-/// Mean cross-entropy of the target words, `</s>` included; plus λ · the mean coverage loss of a
-/// word, and with a guide its weight times guided_alignment_loss. Throws where these are asked of a
-/// model without attention. `logits` may return all of them, or an AffineLogits, of which the loss
-/// does not store all.
+/// The training loss under teacher forcing: mean cross-entropy per target token, including `</s>`,
+/// plus λ · the mean coverage_loss per token, plus guide.weight · guided_alignment_loss. Throws if
+/// a model without attention has λ or a guide. If the model's `logits` returns AffineLogits, the
+/// loss is computed without storing all logits.
 template <Decoder M, Source Encoded>
 Var loss(const M& model, const Encoded& encoded, const Target& target,
          const LossOptions& options = {}) {

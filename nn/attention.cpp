@@ -29,8 +29,8 @@ constexpr auto kinds = std::to_array<ScoreKind>({
     {"location_aware", false, make<LocationAwareScore>},
 });
 
-/// (S, B), checked against the coverage's shape.
-Var seen_beside(const Var& weights, const Var& coverage) {
+/// Mean over the heads (S, B), checked against the coverage's shape.
+Var checked_mean(const Var& weights, const Var& coverage) {
   const Var seen = mean_of_heads(weights);
   ShapeCheck check("coverage");
   check("weights", seen, "S B");
@@ -38,8 +38,8 @@ Var seen_beside(const Var& weights, const Var& coverage) {
   return seen;
 }
 
-/// The positions within D = `half_width` of each sentence's centre: (W, B) i32, -1 where there is no
-/// such position, with W = min(2D + 1, S) at most. centre (B), lengths (B), of sources of S steps.
+/// The positions at most D = `half_width` from each sentence's centre: (W, B) i32, padded with -1,
+/// W = min(2D + 1, S). centre (B), lengths (B), S = `steps`.
 Tensor window_around(const Tensor& centre, const Tensor& lengths, Index half_width, Index steps) {
   const Index width = std::min(2 * std::min(half_width, steps) + 1, steps), batch = centre.size();
   const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
@@ -58,12 +58,12 @@ Tensor window_around(const Tensor& centre, const Tensor& lengths, Index half_wid
   return positions;
 }
 
-/// p_t = t, but not beyond the last word.
+/// p_t = min(t, length - 1)
 Tensor monotonic_centre(Index step, const Tensor& lengths) {
   return map(lengths, [step](auto n) { return std::min(static_cast<decltype(n)>(step), n - 1); });
 }
 
-/// x (W, B) or (heads, W, B) at its positions of a source of S steps, 0 elsewhere.
+/// Scatters x (W, B) or (heads, W, B) to its positions in (S, B) or (heads, S, B); 0 elsewhere.
 Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
   if (x.rank() == 2) return unwindow(x, positions, steps);
   return permute(unwindow(permute(x, {1, 2, 0}), positions, steps), {2, 0, 1});
@@ -134,8 +134,8 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
   const ScoreKind& kind = score_kind(o.kind);
   if (kind.direct && query != memory)
     fail("score",
-         "{} needs a state and annotations of the same size, not {} and {}: "
-         "use general or another score with weights",
+         "{} requires a state and annotations of equal size, not {} and {}: "
+         "use general or another score with parameters",
          kind.name, query, memory);
   auto score = kind.make(scope, query, memory, o);
   if (o.coverage == Coverage::none || score->uses_coverage()) return score;
@@ -143,12 +143,12 @@ std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index m
 }
 
 Var add_coverage(const Var& coverage, const Var& weights) {
-  const Var seen = seen_beside(weights, coverage);
+  const Var seen = checked_mean(weights, coverage);
   return coverage.defined() ? coverage + seen : seen;
 }
 
 Var coverage_loss(const Var& weights, const Var& coverage) {
-  const Var now = seen_beside(weights, coverage);
+  const Var now = checked_mean(weights, coverage);
   if (!coverage.defined()) return zeros({now.dim(1)}, now.dtype());
   return sum(minimum(now, coverage), {0});
 }
@@ -166,7 +166,7 @@ Memory select(const Memory& memory, const Tensor& rows) {
 Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
                      const AttentionOptions& options)
     : score_(std::move(score)), options_(options) {
-  if (!score_) fail("Attention", "there is no score");
+  if (!score_) fail("Attention", "score is null");
   if (options.half_width < 1) {
     fail("Attention", "half_width = {} is less than 1", options.half_width);
   }
@@ -178,7 +178,7 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 Memory Attention::precompute(const Var& h, const Mask& mask) const {
   const InLayer layer(score_->path());
   ShapeCheck("attention")("h", h, "S B D")("mask", mask, "S B");
-  if (options_.window != Window::global) lengths_of(mask);  // throws where it has holes
+  if (options_.window != Window::global) lengths_of(mask);  // throws on holes in the mask
   const Mask words = mask.to(h.dtype());
   return {.h = score_->values(h),
           .keys = {.k = score_->keys(h), .mask = words},
@@ -199,7 +199,7 @@ AttentionResult Attention::operator()(const Query& query, const Memory& memory) 
 
 AttentionResult Attention::attend_to_window(const Query& query, const Memory& memory) const {
   const bool predictive = options_.window == Window::local_predictive;
-  // p_t (B), a constant unless it is predicted.
+  // p_t (B), differentiable only if predicted
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
                  : Var(monotonic_centre(query.past.steps, memory.lengths));

@@ -1,5 +1,5 @@
-// Attention: score functions (how well a source position fits the word that a decoder is about to
-// write), windows, weights, and the weighted sum; coverage.
+// Attention: score functions (the relevance of each source position for the next target token),
+// windows, weights, context vectors, and coverage.
 #pragma once
 
 #include <cmath>
@@ -14,77 +14,75 @@
 
 namespace attune::nn {
 
-/// What attention has done for a sentence so far: a decoder carries it from step to step
-/// (Attention::next).
+/// Attention state carried between decoder steps; Attention::next returns the next one.
 struct AttentionState {
-  Index steps = 0;  // made before
-  // (S, B), the mean over the heads where there are several; undefined: 0
-  Var coverage = {};  // their weights summed, where the score uses it
-  Var weights = {};   // those of the step before, where the score uses them
+  Index steps = 0;  // number of previous steps
+  // (S, B), averaged over heads; undefined means 0, also if the score does not use the tensor
+  Var coverage = {};  // sum of the weights of all previous steps
+  Var weights = {};   // weights of the previous step
 };
 
-/// The query of a score.
+/// The query of a score function.
 struct Query {
   Var state;                 // (B, Q)
-  AttentionState past = {};  // of the same sentences
+  AttentionState past = {};  // of the same sentences, before this step
 };
 
 /// Whether a score uses the coverage (Tu et al., 2016); with `none` it ignores `past.coverage`.
 enum class Coverage { none, summed };
 
-/// What a score sees of a memory. A window gathers some positions: then S is the window's size, and
-/// `positions` says which they are.
+/// Score inputs derived from the memory. With a window, S is the number of positions in the window.
 struct Keys {
-  Var k;                  // (S, B, A), of Score::keys
+  Var k;                  // (S, B, A), computed by Score::keys
   Mask mask;              // (S, B)
-  Tensor positions = {};  // (S, B) i32, -1 where there is none; undefined: 0 .. S-1
+  Tensor positions = {};  // (S, B) i32 source positions, -1 for none; undefined means 0 .. S-1
 };
 
-/// A score e = a(s, h) of every source position. Derive from it to add one: what depends on the
-/// memory alone goes into `keys`, what depends on the query into the call.
+/// Base class of score functions e = a(s, h), one score per source position. To add a score, derive
+/// from it: `keys` computes what depends on the memory alone, the call operator the rest.
 class Score {
  public:
   Score() = default;
-  /// Error messages from attention include this scope's path.
+  /// Error messages of attention end with the path of `scope`.
   explicit Score(const Scope& scope) : path_(scope.path()) {}
   virtual ~Score() = default;
   const std::string& path() const { return path_; }
 
-  /// What it computes once per sentence, (S, B, D) -> (S, B, A): the memory itself unless a score
-  /// projects it; undefined if it does not use the memory.
+  /// Keys, computed once per sentence: (S, B, D) -> (S, B, A). By default the memory itself;
+  /// undefined if the score does not use the memory.
   virtual Var keys(const Var& memory) const { return memory; }
-  /// -> e (S, B), or (heads, S, B)
+  /// Scores of one step, computed once per target token -> e (S, B), or (heads, S, B).
   virtual Var operator()(const Query& query, const Keys& keys) const = 0;
-  /// Whether it uses `past.coverage`, and `past.weights`.
+  /// Whether the call operator reads `query.past.coverage` or `query.past.weights`.
   virtual bool uses_coverage() const { return false; }
   virtual bool uses_weights() const { return false; }
-  /// What the weights sum, (S, B, D) -> (S, B, D); the memory itself unless a score projects it.
+  /// Values, whose weighted sum is the context: (S, B, D) -> (S, B, D). By default the memory.
   virtual Var values(const Var& memory) const { return memory; }
 
  private:
   std::string path_;
 };
 
-/// What concat does to the memory. `identity` is what Luong et al. (2015, section 5.3, footnote)
-/// ran: the part of W_a that belongs to h_s is the identity, so A is D.
+/// The block of ConcatScore's W_a that multiplies the memory: learnt (`full`), or fixed to the
+/// `identity`, so A is D, as in the experiments of Luong et al. (2015, section 5.3, footnote).
 enum class ConcatForm { full, identity };
 
-/// For all scores; each takes what it needs.
+/// Options of all scores; each score ignores those of the others.
 struct ScoreOptions {
-  std::string_view kind = "additive";    // of make_score: one of score_kinds(); not copied
+  std::string_view kind = "additive";    // name for make_score, see score_kinds(); not copied
   Index attention = 256;                 // A of additive, concat, multi_head and location_aware
   Index heads = 4;                       // multi_head
-  Index longest = 100;                   // location: the longest source
-  ConcatForm concat = ConcatForm::full;  // identity: A is the memory's size
-  Coverage coverage = Coverage::none;    // of additive and concat; make_score has it for all
+  Index longest = 100;                   // location: maximum source length
+  ConcatForm concat = ConcatForm::full;  // concat
+  Coverage coverage = Coverage::none;    // additive and concat; with make_score, every kind
   Index filters = 10;                    // location_aware: K
-  Index radius = 100;  // location_aware: r, a filter sees the 2r + 1 positions around its own
+  Index radius = 100;                    // location_aware: r; a filter is 2r + 1 positions wide
 };
 
-// The scores. All are made from a scope and the sizes Q of a query and D of the memory.
+// Score functions. Each constructor takes a scope, the query size Q and the memory size D.
 
 namespace detail {
-/// v · tanh(...) starts with a variance near that of its argument.
+/// The variance of the initial v makes that of v · tanh(...) close to that of its argument.
 inline Var add_v(const Scope& scope, Index attention) {
   return scope.add("v_a", {attention}, init::normal(1 / std::sqrt(static_cast<double>(attention))));
 }
@@ -94,7 +92,8 @@ inline Var add_w_c(const Scope& scope, Index n, Coverage coverage = Coverage::su
 }
 }  // namespace detail
 
-/// reference::additive_scores with q = s_{i-1} W_a and k = h_j U_a, with coverage or without
+/// e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a + coverage_ij w_c)   (Bahdanau et al., 2014, A.1.2; the
+/// last term, if enabled, is that of Tu et al., 2016): reference::additive_scores.
 class AdditiveScore : public Score {
  public:
   AdditiveScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
@@ -118,13 +117,13 @@ class AdditiveScore : public Score {
   Var w_c_;  // (A), undefined without coverage
 };
 
-/// The additive score made to see where attention stood at the step before (Chorowski et al., 2015,
-/// equations 8 and 9):
+/// The additive score with convolutional features of the previous step's weights as a further input
+/// (Chorowski et al., 2015, equations 8 and 9):
 ///     f_i = F ∗ α_{i-1},   e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a + f_ij U_f + b_a)
-/// with zeros around the source, and for α_0. In a window, f is computed from all positions.
+/// The convolution pads the source with zeros, and α_0 = 0. f does not depend on the window.
 class LocationAwareScore : public Score {
  public:
-  /// Throws unless there is a filter, and its radius is not negative.
+  /// Throws unless filters >= 1 and radius >= 0.
   LocationAwareScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {});
 
   /// h U_a + b_a: (S, B, D) -> (S, B, A)
@@ -163,8 +162,8 @@ class ScaledDotScore : public DotScore {
   }
 };
 
-/// e_ts = h_t W_a · h_s   (Luong et al., 2015, section 3.1, "general"). W_a is applied to the
-/// memory, once per sentence.
+/// e_ts = h_t W_a · h_s   (Luong et al., 2015, section 3.1, "general"). Computes the keys h_s W_aᵀ
+/// once per sentence.
 class GeneralScore : public DotScore {
  public:
   GeneralScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
@@ -178,9 +177,8 @@ class GeneralScore : public DotScore {
   Var W_a_;  // (Q, D)
 };
 
-/// e_ts = v_a · tanh([h_t; h_s] W_a)   (Luong et al., 2015, section 3.1, "concat"). This is the
-/// additive score with W_a in two parts: rows 0 .. Q-1 for h_t, the others for h_s. Coverage enters
-/// as in AdditiveScore.
+/// e_ts = v_a · tanh([h_t; h_s] W_a) (Luong et al., 2015, section 3.1, "concat"). This is
+/// AdditiveScore with one W_a, whose rows 0 .. Q-1 multiply h_t, the others h_s.
 class ConcatScore : public Score {
  public:
   ConcatScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
@@ -210,9 +208,9 @@ class ConcatScore : public Score {
   Var w_c_;  // (A), undefined without coverage
 };
 
-/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 8, "location"): the position alone counts,
-/// not the memory. W_a has a column for each of `longest` positions; a shorter source uses the
-/// first of them, and a longer one is an error.
+/// e_ts = (h_t W_a)_s   (Luong et al., 2015, equation 8, "location"): depends on the position s,
+/// not on the memory. W_a has one column per position, for sources of up to `longest` positions.
+/// `keys` throws on a longer source.
 class LocationScore : public Score {
  public:
   LocationScore(const Scope& scope, Index query, Index, const ScoreOptions& o = {})
@@ -245,9 +243,9 @@ class CosineScore : public Score {
   Linear beta_;  // (Q, 1)
 };
 
-/// e_kts = (h_t W_q)_k · (h_s W_k)_k / √(A / K) in each of K heads, which read (h_s W_v)_k
-/// (Vaswani et al., 2017, section 3.2.2). The context is the heads' side by side; the paper's W_O
-/// is left to the layer that takes the context.
+/// Multi-head attention: e_kts = (h_t W_q)_k · (h_s W_k)_k / √(A / K) for head k of K, with the
+/// values (h_s W_v)_k (Vaswani et al., 2017, section 3.2.2). The context concatenates the contexts
+/// of all heads. The paper's output projection W_O is not included.
 class MultiHeadScore : public Score {
  public:
   /// Throws unless `heads` divides both the attention's size and the memory's.
@@ -267,8 +265,7 @@ class MultiHeadScore : public Score {
   Var W_v_;  // (D, D)
 };
 
-/// e_j + coverage_j (s · w_c): any other score, extended by the coverage. With more heads, the
-/// same is added to each.
+/// Adds coverage to any score e, for every head alike: e_j + coverage_j (s · w_c).
 class CoverageScore : public Score {
  public:
   CoverageScore(const Scope& scope, std::shared_ptr<const Score> score, Index query)
@@ -288,12 +285,12 @@ class CoverageScore : public Score {
   Var w_c_;  // (Q)
 };
 
-/// A kind of score. To add a kind, add an entry to the table in attention.cpp.
+/// A score function by name. To add one, add an entry to the table in attention.cpp.
 struct ScoreKind {
   const char* name;
-  /// Whether it compares state and annotations without weights of its own: their sizes must agree.
+  /// True if the score compares state and annotations without parameters, so Q must equal D.
   bool direct;
-  /// May ignore the option `coverage`: make_score then wraps the score in a CoverageScore.
+  /// Constructs the score. If it ignores options.coverage, make_score adds a CoverageScore.
   std::shared_ptr<const Score> (*make)(const Scope& scope, Index query, Index memory,
                                        const ScoreOptions& options);
 };
@@ -301,70 +298,69 @@ struct ScoreKind {
 /// additive, dot, scaled_dot, general, concat, location, cosine, multi_head and location_aware.
 std::span<const ScoreKind> score_kinds();
 
-/// Throws on a name that is none of them.
+/// Throws if score_kinds() has no such name.
 const ScoreKind& score_kind(std::string_view name);
 
-/// The score that the options name. Throws where one that compares directly is given different
-/// sizes. With coverage, additive and concat have it in the tanh; the others come as a
-/// CoverageScore.
+/// Constructs the score options.kind. With options.coverage, additive and concat add the coverage
+/// inside the tanh; other kinds are wrapped in a CoverageScore. Throws on an unknown kind, on sizes
+/// that differ if the kind is `direct`, and as the score's constructor does.
 std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
                                         const ScoreOptions& options);
 
-// Coverage: the sum of the weights so far. `ScoreOptions::coverage` chooses scores that use it, and
-// Attention::next adds it up. A loss adds it up by itself:
+// Coverage: the sum of the attention weights of all previous steps. With ScoreOptions::coverage,
+// scores use it and Attention::next updates it. The coverage loss needs a sum of its own:
 //
 //     loss = loss + sum(coverage_loss(weights, coverage));
 //     coverage = add_coverage(coverage, weights);
 
-/// The mean over the heads: (heads, S, B) -> (S, B); (S, B) is returned as it is.
+/// Mean over the heads: (heads, S, B) -> (S, B). Returns weights (S, B) unchanged.
 inline Var mean_of_heads(const Var& weights) {
   return weights.rank() == 3 ? mean(weights, {0}) : weights;
 }
 
-/// Σ_{t' <= t} α_t'  (See et al., equation 10): coverage (S, B) or undefined, weights (S, B) or
-/// (heads, S, B), of which the mean counts -> (S, B).
+/// coverage + mean_of_heads(weights)  (See et al., 2017, equation 10): weights (S, B) or
+/// (heads, S, B), coverage (S, B), or undefined for 0 -> (S, B). Throws on other shapes.
 Var add_coverage(const Var& coverage, const Var& weights);
 
-/// Σ_s min(α_s, coverage_s)  (equation 12) of each sentence, shapes as above -> (B); zeros where
-/// the coverage is undefined. Padding has no share in it: both are 0 there.
+/// Σ_s min(α_s, coverage_s)  (See et al., 2017, equation 12) of each sentence, shapes as for
+/// add_coverage -> (B). Zeros if the coverage is undefined. Padding adds 0, as its weights are 0.
 Var coverage_loss(const Var& weights, const Var& coverage);
 
-/// A source to attend to: annotations, and what is computed from them once.
+/// A source to attend to, as computed once by Attention::precompute.
 struct Memory {
-  Var h;           // (S, B, D): what is summed
-  Keys keys;       // whose mask (S, B) is 1 on words, 0 on padding
-  Tensor lengths;  // (B), of the mask's dtype: words of each sentence
-  Tensor columns;  // (B) i32: where each sentence stood when it was remembered
+  Var h;           // (S, B, D): values, see Score::values
+  Keys keys;       // with the mask (S, B): 1 on tokens, 0 on padding
+  Tensor lengths;  // (B), of the mask's dtype: number of tokens of each sentence
+  Tensor columns;  // (B) i32: index of each sentence in the batch of Attention::precompute
 };
 
-/// Columns of a batch by number; numbers may repeat: (S, B, ...) -> (S, rows, ...). For search;
-/// nothing is recorded. If each column still belongs to the same sentence, the memory itself is
-/// returned: in a beam, hypotheses of one sentence are reordered at every step.
+/// Gathers columns of the batch by index (i32, repetition allowed): (S, B, ...) -> (S, rows, ...).
+/// For search: no gradient is recorded. Returns the memory unchanged if every column keeps its
+/// sentence, as when a beam search reorders the hypotheses of one sentence.
 Memory select(const Memory& memory, const Tensor& rows);
 inline AttentionState select(const AttentionState& past, const Tensor& rows) {
   return {past.steps, select_columns(past.coverage, rows), select_columns(past.weights, rows)};
 }
 
-/// The result of a step of attention.
+/// Result of one attention step.
 struct AttentionResult {
   Var context;  // (B, D)
   Var weights;  // (S, B), or (heads, S, B); exactly 0 on padding and outside of a window
 };
 
-/// Which source positions a step may attend to (Luong et al., 2015, section 3.2). With
+/// The source positions that a step attends to (Luong et al., 2015, section 3.2). With
 /// D = `half_width`:
-///  * global: all of them;
-///  * local_monotonic (local-m): p_t - D .. p_t + D, where p_t = t, and the last position for
-///    t beyond it;
-///  * local_predictive (local-p): those within D of p_t = S · σ(v_p · tanh(h_t W_p)), S being the
-///    sentence's length (equation 9); weights are multiplied by exp(-(s - p_t)² / 2σ²), σ = D / 2
-///    (equation 10), and not normalised again.
-/// Positions count from 0. Scores are computed for the window's positions alone.
+///  * global: all positions;
+///  * local_monotonic (local-m): p_t - D .. p_t + D, where p_t = min(t, S - 1);
+///  * local_predictive (local-p): p_t - D .. p_t + D, where p_t = S · σ(v_p · tanh(h_t W_p)),
+///    equation 9; the weights are multiplied by exp(-(s - p_t)² / 2σ²) with σ = D / 2, equation 10,
+///    and not normalised again.
+/// S is the length of the sentence; positions and steps t count from 0. Scores are computed inside
+/// the window only.
 enum class Window { global, local_monotonic, local_predictive };
 
-/// How scores become weights:
-///  * softmax;
-///  * sparsemax (Martins and Astudillo, 2016), which gives most positions exactly 0.
+/// The function from scores to weights: softmax, or sparsemax (Martins and Astudillo, 2016), whose
+/// weights are exactly 0 at most positions.
 enum class Normalizer { softmax, sparsemax };
 
 struct AttentionOptions {
@@ -373,34 +369,36 @@ struct AttentionOptions {
   Normalizer normalizer = Normalizer::softmax;
 };
 
-/// With any score, over the window's positions (Bahdanau et al., 2014, equations 6 and 5): the
-/// weights are the softmax of the scores, and the context is their weighted_sum of h, both as in
-/// autograd/reference.hpp. What h holds under padding does not matter, as long as it is finite.
+/// Attention with any score, over the positions of the window (Bahdanau et al., 2014, equations 6
+/// and 5):
+///     α_i = softmax(e_i) or sparsemax(e_i),   c_i = Σ_j α_ij values_j
+/// Annotations h at padding have no influence, but must be finite.
 class Attention {
  public:
-  /// Global attention, which has no parameters but the score's.
+  /// Global attention with a softmax. It has no parameters besides those of the score.
   template <std::derived_from<Score> AnyScore>
   explicit Attention(AnyScore score) : score_(std::make_shared<const AnyScore>(std::move(score))) {}
 
-  /// With a window, or with a score that is chosen at run time. The score is made first, in the
-  /// same scope or another; `query` is the size of h_t.
+  /// Attention with options, and with a score chosen at run time, see make_score. `query` is Q. A
+  /// local_predictive window adds the parameters W_p and v_p to `scope`. Throws if half_width < 1.
   Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
             const AttentionOptions& options);
 
-  /// Once per sentence: h (S, B, D), mask (S, B).
+  /// Computes keys and values, once per sentence: annotations h (S, B, D), mask (S, B). Throws on
+  /// other shapes and, with a window, on a mask that is not 1 up to a length and 0 after it.
   Memory precompute(const Var& h, const Mask& mask) const;
 
-  /// Once per word.
+  /// Computes context and weights, once per target token. Throws on shapes that do not fit.
   AttentionResult operator()(const Query& query, const Memory& memory) const;
 
-  /// The past of the next step, from that of this step and its weights.
+  /// The state for the next step, from this step's state and weights.
   AttentionState next(const AttentionState& past, const Var& weights) const {
     return {past.steps + 1, score_->uses_coverage() ? add_coverage(past.coverage, weights) : Var(),
             score_->uses_weights() ? mean_of_heads(weights) : Var()};
   }
 
  private:
-  /// Over the positions of each sentence, with or without heads.
+  /// Normalises over the source axis of e (S, B) or (heads, S, B).
   Var normalized(const Var& e, const Mask& mask) const {
     return options_.normalizer == Normalizer::sparsemax ? sparsemax(e, -2, mask)
                                                         : softmax(e, -2, mask);

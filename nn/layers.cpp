@@ -12,10 +12,10 @@ namespace {
 
 thread_local constinit Random* training_random = nullptr;
 
-/// Elements of a mask that one thread draws.
+/// Number of dropout-mask elements per tile.
 constexpr Index elements_of_tile = 16 * 1024;
 
-/// Windows over the steps; padding counts as zeros.
+/// unfold over the steps, with zeros at padding.
 Var windows(const Sequence& sequence, const UnfoldOptions& options) {
   const auto& [x, mask] = sequence;
   if (!mask.defined()) return unfold(x, options);
@@ -38,8 +38,8 @@ Random* Training::random() { return training_random; }
 Var outside_of_training(const Var& x, const char* what) {
   if (!x.requires_gradient()) return x;
   return record("outside_of_training", x.value()).wrt(x, [what](const Tensor& dy) {
-    static std::atomic_flag said;
-    if (!attune::detail::checking_gradients && !said.test_and_set()) {
+    static std::atomic_flag warned;
+    if (!attune::detail::checking_gradients && !warned.test_and_set()) {
       std::fprintf(stderr,
                    "attune: warning: backward of a loss that was computed outside of "
                    "nn::Training: %s had no effect\n",
@@ -80,7 +80,7 @@ Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Ini
 Conv1d::Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& o)
     : windows_{.width = o.width, .stride = o.stride, .before = o.padding, .after = o.padding},
       linear_(scope, o.width * in, out, o.linear) {
-  windows_of(0, windows_);  // throws unless the options make windows
+  windows_of(0, windows_);  // throws on options out of range
 }
 
 Sequence Conv1d::operator()(const Sequence& sequence) const {

@@ -1,4 +1,4 @@
-// The scope guard under which a model is trained, and layers without recurrence: dropout, affine,
+// The scope guard that enables training mode, and layers without recurrence: dropout, linear,
 // embedding, layer normalisation, convolution.
 #pragma once
 
@@ -11,25 +11,25 @@
 
 namespace attune::nn {
 
-/// While one lives, layers in this thread are in training mode: dropout is active and draws from
-/// `random`, which must outlive the guard.
+/// Scope guard: enables training mode for the layers in this thread until its destruction. Dropout
+/// is active and draws from `random`, which must outlive the guard.
 class Training : attune::detail::ScopedValue<Random*> {
  public:
   [[nodiscard]] explicit Training(Random& random);
-  /// The opposite: layers are in evaluation mode, whatever the enclosing guards.
+  /// Training(nullptr) disables training mode, also inside another guard.
   [[nodiscard]] explicit Training(std::nullptr_t);
-  /// The generator of the innermost guard, or null outside of training.
+  /// The generator of the innermost guard; null outside of training mode.
   static Random* random();
 };
 
-/// Returns x, for a layer that acts in training only. If a gradient flows through it, a warning on
-/// standard error says, once in a process, that the loss was computed outside of training and that
-/// `what` had no effect.
+/// Returns x, for a layer that has an effect in training mode only. If a gradient is propagated
+/// through the result, prints a warning to standard error, once per process: the loss was computed
+/// outside of nn::Training, and `what` had no effect.
 Var outside_of_training(const Var& x, const char* what);
 
-/// In training, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate` and 1
-/// otherwise (Srivastava et al., 2014).
-/// Outside of training y = x; backward of such a loss prints a warning, once in a process.
+/// In training mode, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate`
+/// and 1 otherwise (Srivastava et al., 2014). Outside of training mode y = x, and a gradient
+/// through y prints a warning, see outside_of_training.
 class Dropout {
  public:
   /// Throws unless 0 <= rate < 1.
@@ -48,7 +48,7 @@ struct LinearOptions {
   Init bias_init = init::zeros();
 };
 
-/// y = x W + b: what papers with column vectors write W x + b.
+/// y = x W + b, for row vectors x. Papers with column vectors write it as W x + b.
 class Linear {
  public:
   Linear(const Scope& scope, Index in, Index out, const LinearOptions& options = {})
@@ -62,7 +62,7 @@ class Linear {
     return AffineLogits{x, affine()};
   }
 
-  /// What it computes, for losses that are fused with it.
+  /// W and b, for losses that are fused with the matrix product.
   Affine affine() const { return {W_, b_}; }
 
  private:
@@ -71,13 +71,13 @@ class Linear {
   std::string path_;
 };
 
-/// A row of a table for each word.
+/// A lookup table with one row (size) per token id.
 class Embedding {
  public:
-  /// Throws when the vocabulary has no word.
+  /// Throws unless vocabulary >= 1.
   Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init = init::normal(0.1));
 
-  /// ids i32 (...) -> (..., size)
+  /// ids i32 (...) -> (..., size). Throws on an id outside of 0 .. vocabulary - 1.
   Var operator()(const Tensor& ids) const {
     const InLayer layer(path_);
     return gather(E_, ids);
@@ -90,7 +90,8 @@ class Embedding {
   std::string path_;
 };
 
-/// Layer normalisation of each row of n elements: reference::layer_norm (autograd/reference.hpp).
+/// Layer normalisation of each row of n elements (Ba et al., 2016), see reference::layer_norm:
+///     y = gain ⊙ (x - mean(x)) / √(variance(x) + ε) + bias
 class LayerNorm {
  public:
   LayerNorm(const Scope& scope, Index n, double epsilon = layer_norm_epsilon)
@@ -106,42 +107,44 @@ class LayerNorm {
   }
 
  private:
-  Var gain_;  // (n), ones at first
-  Var bias_;  // (n), zeros at first
+  Var gain_;  // (n), initially 1
+  Var bias_;  // (n), initially 0
   double epsilon_;
   std::string path_;
 };
 
-/// Columns of a batch, padded on the right.
+/// A batch of sequences, padded at the end.
 struct Sequence {
   Var x;      // (T, B, D)
-  Mask mask;  // (T, B): 1 on steps, 0 on padding; undefined: all are steps
+  Mask mask;  // (T, B): 1 on steps, 0 on padding; undefined means no padding
 };
 
 struct Conv1dOptions {
   Index width = 3;
   Index stride = 1;
-  Index padding = 0;  // zeros before and after each sequence
+  Index padding = 0;  // number of zero steps before and after each sequence
   LinearOptions linear = {};
 };
 
-/// Convolution over time: y_t = b + Σ_k x_{t·stride - padding + k} W_k, for k = 0 .. width - 1.
-/// Padding of the batch counts as zeros, and a sequence comes out with as many steps as it would
-/// have alone: (steps + 2 padding - width) / stride + 1, rounded down.
+/// Convolution over time: y_t = b + Σ_k x_{t·stride - padding + k} W_k, for k = 0 .. width - 1. A
+/// sequence of n steps has (n + 2 padding - width) / stride + 1 output steps, rounded down,
+/// independent of the other sequences: steps that are padding of the batch count as zeros.
 class Conv1d {
  public:
+  /// Throws unless width >= 1, stride >= 1 and padding >= 0.
   Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& options = {});
 
-  /// (T, B, in) -> (T', B, out). Throws when a sequence is shorter than a window.
+  /// (T, B, in) -> (T', B, out). Throws if a sequence with its zero steps is shorter than `width`.
   Sequence operator()(const Sequence& sequence) const;
 
  private:
   UnfoldOptions windows_;
-  Linear linear_;  // (width · in, out): W_k one below the other
+  Linear linear_;  // (width · in, out): the W_k, concatenated along the rows
 };
 
-/// n steps after one another become one (the pyramid of Chan et al., 2016, section 3.1, with
-/// n = 2): (T, B, D) -> (T / n, B, n · D), rounded up; what a last one lacks is zero.
+/// Concatenates each n consecutive steps into one, as the pyramidal encoder of Chan et al. (2016,
+/// section 3.1) does with n = 2: (T, B, D) -> (⌈T / n⌉, B, n · D). Missing steps at the end are
+/// zeros. Throws unless n >= 1.
 Sequence join_steps(const Sequence& sequence, Index n);
 
 }  // namespace attune::nn

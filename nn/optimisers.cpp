@@ -15,10 +15,10 @@
 namespace attune::nn {
 namespace {
 
-/// Elements that one thread updates at a time.
+/// Number of elements per tile.
 constexpr Index tile = 8192;
 
-/// Throws unless the value is in a range such as "[0, 1)" or "(0, inf)", which the message quotes.
+/// Throws unless the value is in `range`, such as "[0, 1)" or "(0, inf)".
 template <class T>
 void require(const char* owner, const std::string& name, T value, const char* range) {
   const auto v = static_cast<double>(value);
@@ -56,7 +56,7 @@ void StepState::add_slot(const char* prefix, Shape (*shape_of)(const Shape&)) {
 
 void StepState::require_all_parameters() const {
   if (count_ != parameters_.all().size())
-    fail(owner_, "parameters were added after the optimiser was made");
+    fail(owner_, "parameters were added after the optimiser was constructed");
 }
 
 void StepState::save(Safetensors& file) const {
@@ -92,7 +92,7 @@ void Optimiser::step(const Gradients& gradients) {
   require_all_parameters();
   const auto has_gradient = [&](const NamedVariable& w) { return gradients.find(w.variable); };
   if (std::ranges::none_of(parameters_.all(), has_gradient))
-    fail(owner_, "none of its parameters is among the gradients");
+    fail(owner_, "no parameter has a gradient");
   const std::string why = unusable(gradients);
   if (!why.empty()) fail(owner_, why + ": nothing was changed");
   ++steps_;

@@ -19,11 +19,11 @@ void generate(Tensor& x, Next next) {
   for (Index i = 0; i < x.size(); ++i) values[i] = next();
 }
 
-/// Columns of one block of a matrix (rows, blocks · cols).
+/// cols of a matrix (rows, blocks · cols)
 Index block_columns(const char* what, const Tensor& x, Index blocks) {
   if (x.rank() != 2 || blocks < 1 || x.dim(1) % blocks != 0) {
     const std::string blocks_in_it =
-        blocks == 1 ? "" : fmt::format(" of {} blocks side by side", blocks);
+        blocks == 1 ? "" : fmt::format(" of {} concatenated blocks", blocks);
     fail(what, "a matrix{} was expected: {}", blocks_in_it, x.shape());
   }
   return x.dim(1) / blocks;
@@ -117,7 +117,7 @@ Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
 
 Var Parameters::add(const std::string& path, const Shape& shape, const Init& init) {
   if (contains(path)) fail("Parameters", "'{}' exists already", path);
-  if (!init) fail("Parameters", "'{}' has no initial values", path);
+  if (!init) fail("Parameters", "'{}' has no initialiser", path);
   const Var parameter = variable(initial_values(path, shape, init));
   index_.emplace(path, parameters_.size());
   parameters_.push_back({path, parameter});
@@ -142,7 +142,7 @@ std::vector<NamedVariable> Parameters::where(
 
 const Var& Parameters::operator[](std::string_view path) const {
   const auto at = index_.find(std::string(path));
-  if (at == index_.end()) fail("Parameters", "there is no '{}'", path);
+  if (at == index_.end()) fail("Parameters", "'{}' does not exist", path);
   return parameters_[at->second].variable;
 }
 
@@ -165,7 +165,7 @@ T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
 const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
                           DType dtype) {
   const Tensor* from = file.find(name);
-  if (!from) fail("checkpoint", "there is no '{}' {} in it", name, shape);
+  if (!from) fail("checkpoint", "'{}' {} is missing", name, shape);
   if (from->shape() != shape || from->dtype() != dtype) {
     fail("checkpoint", "'{}' is {}, but {} {} was expected", name, describe(*from), name_of(dtype),
          shape);
@@ -223,7 +223,7 @@ void load_tensors(const Safetensors& file, const NamedTensors& tensors) {
 
 const std::string& load_text(const Metadata& metadata, const std::string& name) {
   const auto entry = metadata.find(name);
-  if (entry == metadata.end()) fail("checkpoint", "there is no '{}' in it", name);
+  if (entry == metadata.end()) fail("checkpoint", "'{}' is missing", name);
   return entry->second;
 }
 

@@ -1,4 +1,4 @@
-// The parameters of a model by path: their initial values, and to and from a safetensors file.
+// The parameters of a model by path: initialisation, saving and loading (safetensors).
 #pragma once
 
 #include <functional>
@@ -17,7 +17,8 @@
 
 namespace attune::nn {
 
-/// Fills a tensor (f64; converted to the parameter's type afterwards) from a random stream.
+/// Initialiser: fills a tensor (f64, converted to the parameter's dtype afterwards) with initial
+/// values, using the given random generator.
 using Init = std::function<void(Tensor&, Random&)>;
 
 namespace init {
@@ -26,58 +27,57 @@ Init constant(double value);
 inline Init zeros() { return constant(0); }
 /// Uniform in [low, high).
 Init uniform(double low, double high);
-/// Normal with mean 0.
+/// Normal distribution with mean 0.
 Init normal(double standard_deviation);
 
-/// Uniform in ±√(6 / (fan_in + fan_out))  (Glorot and Bengio, 2010) for a matrix (fan_in, fan_out).
-/// `blocks` matrices may stand side by side, such as the gates of a cell, in
-/// (fan_in, blocks · fan_out).
+/// Uniform in ±√(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010), for a matrix (fan_in, blocks ·
+/// fan_out) of concatenated blocks, such as gates. Throws on other shapes.
 Init glorot(Index blocks = 1);
 
-/// Columns (or rows, where there are fewer) of each block form an orthonormal system (Saxe et al.,
-/// 2014).
+/// Orthogonal initialisation (Saxe et al., 2014): in each block (rows, cols) of a matrix (rows,
+/// blocks · cols), columns are orthonormal, or rows if rows < cols. Throws on other shapes.
 Init orthogonal(Index blocks = 1);
 
 }  // namespace init
 
-/// Owns all parameters of a model. A layer gets them from a Scope, an optimiser and a checkpoint
-/// take them from here. Names are paths with dots: "encoder.forward.W_h".
+/// Owns all parameters of a model. Layers add parameters through a Scope; optimisers and
+/// checkpoints access them here. Paths have the form "encoder.forward.W_h".
 class Parameters {
  public:
-  /// Initial values depend on the seed and a parameter's path only, so a further layer does not
-  /// change those of the others; f32 and f64 parameters start from the same numbers.
+  /// Initial values depend only on the seed and on the parameter's path, so adding a layer does not
+  /// change other layers. f32 values are the rounded f64 values.
   explicit Parameters(std::uint64_t seed = 1, DType dtype = DType::f32);
 
-  /// Takes the values of a file instead of initial ones. A layer that adds a parameter which
-  /// the file does not have, or has with another shape or dtype, throws before anything of that
-  /// size is made.
+  /// Uses the tensors of a file instead of initial values. `add` throws, before it allocates
+  /// memory, if the file has no tensor of that path, shape and dtype.
   explicit Parameters(Safetensors weights, DType dtype = DType::f32);
 
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  /// Adds a parameter. Throws when the path is taken, or when an extent in braces is less than 1.
+  /// Adds a parameter. Throws if the path exists, or if one of `extents` is < 1.
   Var add(const std::string& path, const Shape& shape, const Init& init);
   Var add(const std::string& path, std::initializer_list<Index> extents, const Init& init);
 
-  /// In the order in which they were added. Parameters convert to a span, as for gradcheck.
+  /// All parameters in the order of `add`. Parameters also converts to a span, as for gradcheck.
   std::span<const NamedVariable> all() const { return parameters_; }
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
-  auto data() const { return parameters_.data(); }  // which std::span asks for in libc++ 14
+  auto data() const { return parameters_.data(); }  // required by std::span of libc++ 14
   auto size() const { return parameters_.size(); }
 
-  /// Those for which `wanted` holds, in that order: what to train of a model.
+  /// The parameters for which `wanted` returns true, in the order of `add`. To train some
+  /// parameters:
   ///     backward(loss, params.where([](const NamedVariable& parameter) {
   ///       return parameter.name.starts_with("output.");
   ///     }));
   std::vector<NamedVariable> where(const std::function<bool(const NamedVariable&)>& wanted) const;
 
-  /// By path. Throws when there is none of that name.
+  /// The parameter of that path. Throws if it does not exist.
   const Var& operator[](std::string_view path) const;
   bool contains(std::string_view path) const { return index_.contains(std::string(path)); }
 
-  /// Number of elements in all of them.
+  /// Total number of elements of all parameters.
   Index count() const {
     Index n = 0;
     for (const NamedVariable& parameter : parameters_) n += parameter.variable.size();
@@ -95,16 +95,16 @@ class Parameters {
   std::unordered_map<std::string, std::size_t> index_;
 };
 
-/// A place in the tree of parameters: what a layer's constructor takes. The Parameters must outlive
-/// the constructor, not the layer.
+/// A path prefix for the parameters of a layer, the first argument of a layer's constructor. The
+/// Parameters must outlive the scope, but not the layer.
 class Scope {
  public:
   Scope(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT: a model takes Parameters
 
-  /// The scope below.
+  /// The nested scope "PATH.name".
   Scope operator/(std::string_view name) const { return Scope(*parameters_, path(name)); }
 
-  /// Adds the parameter of that name here.
+  /// Adds the parameter "PATH.name". Throws as Parameters::add does.
   Var add(std::string_view name, const Shape& shape, const Init& init) const {
     return parameters_->add(path(name), shape, init);
   }
@@ -113,7 +113,7 @@ class Scope {
   }
 
   DType dtype() const { return parameters_->dtype(); }
-  /// "encoder.forward"; empty at the top.
+  /// The prefix, such as "encoder.forward"; empty for a scope of all parameters.
   const std::string& path() const { return prefix_; }
 
  private:
@@ -127,54 +127,53 @@ class Scope {
   std::string prefix_;
 };
 
-/// `parameters / "encoder"`: where a layer's parameters begin with "encoder."
+/// `parameters / "encoder"`: the scope whose parameters have the prefix "encoder."
 inline Scope operator/(Parameters& parameters, std::string_view name) {
   return Scope(parameters) / name;
 }
 
-/// A table of paths, shapes and numbers of elements, and their total.
+/// Prints a table of paths, shapes and numbers of elements, and the total number of elements.
 std::ostream& operator<<(std::ostream& out, const Parameters& parameters);
 
 /// Adds every parameter to a file, under its path. The tensors are shared, not copied: write the
 /// file before the next update.
 void save_parameters(const Parameters& parameters, Safetensors& file);
 
-/// Overwrites every parameter with the tensor of its path. Throws, before any has changed, when one
-/// is missing or has another shape or dtype. Other tensors of the file are ignored.
+/// Overwrites every parameter with the tensor of the same path; ignores other tensors of the file.
+/// Throws, and changes nothing, if a tensor is missing or has another shape or dtype.
 void load_parameters(const Safetensors& file, Parameters& parameters);
 
-/// What load_matching left out, by name.
+/// The names that load_matching did not match.
 struct Unmatched {
-  std::vector<std::string> parameters;  // which keep their values
-  std::vector<std::string> tensors;     // of the file, which were not used
+  std::vector<std::string> parameters;  // parameters that keep their values
+  std::vector<std::string> tensors;     // unused tensors of the file
 };
 
-/// Overwrites every parameter for which the file has a tensor of its path, shape and dtype: for a
-/// changed model, such as one with another vocabulary. Tensors of optimisers count as unused.
+/// Overwrites every parameter for which the file has a tensor of the same path, shape and dtype:
+/// for a changed model, such as one with another vocabulary. Optimiser state is reported as unused.
 [[nodiscard]] Unmatched load_matching(const Safetensors& file, Parameters& parameters);
 
-/// The tensor of that name. Throws when there is none, or one with another shape or dtype.
+/// The tensor of that name. Throws if it is missing or has another shape or dtype.
 const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
                           DType dtype);
 
-/// Tensors with the names that they have in a file, sharing elements with what they stand for.
+/// Tensors by their name in a file; they share elements with the state that load_tensors restores.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 void save_tensors(const NamedTensors& tensors, Safetensors& file);
 
-/// Overwrites all of them. Throws, before any has changed, when one is missing or has another shape
-/// or dtype.
+/// Overwrites all `tensors`. Throws as load_parameters does.
 void load_tensors(const Safetensors& file, const NamedTensors& tensors);
 
-/// An entry of the metadata: as it stands, as a count (0 to 2^53), and as a number from `low` to
-/// `high`. Throw when it is missing or anything else.
+/// Read a metadata entry: as text, as a count (an integer from 0 to 2^53), or as a number in
+/// [low, high]. Throw if the entry is missing or invalid.
 const std::string& load_text(const Metadata& metadata, const std::string& name);
 std::int64_t load_count(const Metadata& metadata, const std::string& name);
 double load_number(const Metadata& metadata, const std::string& name, double low, double high);
 
-/// While one lives, errors in this thread end with the path of a layer or parameter: "..., in
-/// encoder.forward". Of several, the innermost one counts. A layer of your own keeps scope.path() and
-/// begins its operator() with `const nn::InLayer layer(path_);`.
+/// Scope guard: error messages of this thread end with the path of a layer or parameter, as in
+/// "..., in encoder.forward". The innermost guard applies. To use it in a new layer, store
+/// scope.path() as path_ and begin operator() with `const nn::InLayer layer(path_);`.
 struct InLayer : attune::detail::ScopedValue<const std::string*> {
   [[nodiscard]] explicit InLayer(const std::string& path)
       : ScopedValue(attune::detail::layer_path, &path) {}

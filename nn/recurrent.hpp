@@ -1,5 +1,4 @@
-// Recurrent layers: the interface that all share, the LSTM and the GRU, bidirectional and stacked
-// ones.
+// Recurrent layers: their common interface, LSTM and GRU, bidirectional and stacked layers.
 #pragma once
 
 #include <concepts>
@@ -14,19 +13,20 @@
 
 namespace attune::nn {
 
-/// The state of a recurrent cell. Undefined members are zero; a GRU has no c.
+/// The state of a recurrent cell. Undefined members mean zeros; a GRU has no c.
 struct RecurrentState {
   Var h = {}, c = {};  // (B, H)
 };
 
-// Selection of some rows of a batch, for the hypotheses that a search keeps.
+// `select` reorders a batch, for the hypotheses of a beam search.
 
-/// Rows by number (i32), which may repeat: (B, ...) -> (rows, ...). Unrecorded; undefined stays so.
+/// Gathers rows by index (i32, may repeat): (B, ...) -> (rows, ...), without gradient. x may be
+/// undefined.
 inline Var select(const Var& x, const Tensor& rows) {
   return x.defined() ? gather(x.value(), rows) : x;
 }
 
-/// The same of axis 1: (S, B, ...) -> (S, rows, ...).
+/// As `select`, along axis 1: (S, B, ...) -> (S, rows, ...).
 inline Var select_columns(const Var& x, const Tensor& rows) {
   return x.defined() ? gather(x.value(), rows, 1) : x;
 }
@@ -43,25 +43,25 @@ std::vector<State> select(const std::vector<State>& states, const Tensor& rows) 
   return selected;
 }
 
-/// How to run over a sequence. State is the layer's own: that of a cell, or of several.
+/// Options of a run over a sequence. State is the state type of the layer.
 template <class State = RecurrentState>
 struct RunOptions {
-  Mask mask = {};      // (T, B), undefined: all words
-  State initial = {};  // by default zero
+  Mask mask = {};      // (T, B), undefined means no padding
+  State initial = {};  // initial state, by default zeros
   Direction direction = Direction::forward;
 };
 
-/// The output at every step, in the order of the input, and the final state, after the step that
-/// was visited last.
+/// The outputs of all steps, in the order of the input, and the final state. For
+/// Direction::backward the final state is that of step 0.
 template <class State = RecurrentState>
 struct RecurrentOutput {
-  Var h;  // (T, B, size)
-  State last;
+  Var h;       // (T, B, size)
+  State last;  // final state
 };
 
-/// A layer that reads a sequence (T, B, in): Lstm, Gru, Recurrent, Bidirectional and Stacked of
-/// them, or one of your own. It is made as L(scope, in, hidden, options), and `size` is that of its
-/// h.
+/// A recurrent layer on sequences (T, B, in): Lstm, Gru, Recurrent, a Bidirectional of one of them,
+/// or a class of your own. Its constructor is L(scope, in, hidden, options); `size` is the size of
+/// its output h.
 template <class L>
 concept RecurrentLayer =
     std::constructible_from<L, const Scope&, Index, Index, const typename L::Options&> &&
@@ -79,16 +79,16 @@ inline const char* name_of(Cell cell) {
 
 struct RecurrentOptions {
   Cell cell = Cell::gru;
-  double forget_bias =
-      1;  // of an LSTM (Gers et al., 2000): the cell keeps its state until learnt otherwise
+  double forget_bias = 1;  // LSTM: initial bias of the forget gate (Gers et al., 2000)
 };
 
-/// The LSTM or GRU of reference::recurrent (autograd/reference.hpp) over xw = x W_x + b. Cell::gru is the form
-/// of cuDNN and PyTorch, and the faster one: a step is one product. The blocks of the weights'
-/// columns are in the order i f g o or r z n: G is 4 or 3.
+/// LSTM or GRU, see reference::recurrent (autograd/reference.hpp), of the gate inputs x W_x + b,
+/// which one matrix product computes for all steps. The columns of W_x, W_h and b are G blocks: the
+/// gates i f g o of an LSTM (G = 4), or r z n of a GRU (G = 3). Cell::gru is the form of cuDNN and
+/// PyTorch. It is faster than Cell::gru_reset_before: each step needs only one matrix product.
 ///
-/// The input's share is one product over all steps. Padding (mask 0) carries the state over; what x
-/// holds there does not matter, as long as it is finite.
+/// At padding (mask 0) the state is copied from the previous step. The values of x there have no
+/// influence, but must be finite.
 class Recurrent {
  public:
   using Options = RecurrentOptions;
@@ -103,7 +103,7 @@ class Recurrent {
     if (cell_ == Cell::gru) b_hn_ = scope.add("b_hn", {hidden}, init::zeros());
   }
 
-  /// (T, B, in) -> h (T, B, H) and the last state. For single steps there is `step`.
+  /// (T, B, in) -> h (T, B, H) and the final state
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const {
     const InLayer layer(path_);
     ShapeCheck(operation_of(cell_))("x", x, "T B D");
@@ -111,32 +111,32 @@ class Recurrent {
     return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
   }
 
-  /// The input's share of the gates, x W_x + b: (..., in) -> (..., G H)
+  /// The gate inputs of any number of steps, x W_x + b: (..., in) -> (..., G H)
   Var input(const Var& x) const {
     const InLayer layer(path_);
     return add_matmul(b_, x, W_x_);
   }
 
-  /// One step from the gates' share of the input, xw (B, G H).
+  /// One step, for a decoder: gate inputs xw (B, G H) from `input`, old state -> new state
   RecurrentState step(const Var& xw, const RecurrentState& state) const {
     const auto [h, c] = run(xw, {.initial = state});
     return {h, c};
   }
 
-  /// G
+  /// G, the number of gates
   Index gates() const { return gates_of(cell_); }
   /// H
   Index size() const { return W_h_.dim(0); }
 
  private:
-  /// For xw (T, B, G H), or for one step (B, G H); a GRU has no c.
+  /// xw (T, B, G H), or (B, G H) for one step
   RecurrentResult run(const Var& xw, const RunOptions<>& options) const {
     const InLayer layer(path_);
     const auto& [mask, initial, direction] = options;
     return recurrent(xw, W_h_, {cell_, initial.h, initial.c, b_hn_, mask, direction});
   }
 
-  /// Zeros, but `forget_bias` for an LSTM's second gate.
+  /// Zeros, except `forget_bias` for the forget gate of an LSTM.
   static Init bias_init(const RecurrentOptions& options, Index hidden) {
     if (options.cell != Cell::lstm) return init::zeros();
     return [=](Tensor& b, Random&) {
@@ -158,7 +158,7 @@ struct LstmOptions {
   double forget_bias = 1;
 };
 
-/// A Recurrent that is an LSTM.
+/// LSTM layer, see Recurrent.
 class Lstm : public Recurrent {
  public:
   using Options = LstmOptions;
@@ -166,31 +166,29 @@ class Lstm : public Recurrent {
       : Recurrent(scope, in, hidden, {.cell = Cell::lstm, .forget_bias = o.forget_bias}) {}
 };
 
-/// A GRU, unless its options say otherwise.
+/// GRU layer: the default cell of Recurrent.
 using Gru = Recurrent;
 
-/// States of the two layers of a Bidirectional. The last state of `backward` is that of the first
-/// word, which this layer reads last.
+/// State of a Bidirectional layer. As a final state, `backward` is the state at step 0.
 template <class State = RecurrentState>
 struct BidirectionalState {
   State forward = {}, backward = {};
 };
 
-/// Two layers of one kind, one reading from the left and one from the right (Schuster and Paliwal,
-/// 1997), with the parameters "forward" and "backward":  h = [→h; ←h]
+/// Two layers of one type that process the sequence in both directions (Schuster and Paliwal,
+/// 1997): h = [→h; ←h]. Their parameters are "forward.*" and "backward.*".
 template <RecurrentLayer Layer>
 class Bidirectional {
  public:
   using Options = typename Layer::Options;
   using State = BidirectionalState<typename Layer::State>;
 
-  /// `hidden` is the size of each direction, and options go to both.
+  /// `hidden` is H of each direction; both layers have the same options.
   Bidirectional(const Scope& scope, Index in, Index hidden, const Options& options = {})
       : forward_(scope / "forward", in, hidden, options),
         backward_(scope / "backward", in, hidden, options) {}
 
-  /// (T, B, in) -> h (T, B, 2H) and the last states. Direction::backward reverses both
-  /// layers.
+  /// (T, B, in) -> h (T, B, 2H) and the final states. Direction::backward reverses both layers.
   RecurrentOutput<State> operator()(const Var& x, const RunOptions<State>& options = {}) const {
     const auto& [mask, initial, direction] = options;
     const bool turned = direction == Direction::backward;
@@ -209,22 +207,21 @@ class Bidirectional {
 
 struct StackedOptions {
   Index layers = 2;
-  double dropout = 0;  // between the layers, in training
+  double dropout = 0;  // rate of the dropout between layers, in training mode
 };
 
-/// Layers of one kind, each reading the output of the one below, with the parameters "layer1"
-/// (the lowest), "layer2" and so on:
-///     y_1 = layer1(x),   y_l = layer_l(dropout(y_{l-1}))
-/// There is no dropout between the steps of a layer, as in Zaremba et al. (2014), nor on x or on the
-/// highest layer's output: use a Dropout outside for these two. The state is that of every layer,
-/// the lowest first.
+/// A stack of L layers of one type, with the parameters "layer1.*", "layer2.*", ...:
+///     y_1 = layer1(x),   y_l = layer_l(dropout(y_{l-1})),   output h = y_L
+/// As in Zaremba et al. (2014), dropout applies between layers, not between the steps of a layer.
+/// It does not apply to x and h; use a Dropout for these. The state is a vector of the states of
+/// layer1, layer2, ...
 template <RecurrentLayer Layer>
 class Stacked {
  public:
   using State = std::vector<typename Layer::State>;
   using Output = RecurrentOutput<State>;
 
-  /// `layer_options` are those of every layer. Throws unless layers >= 1 and 0 <= dropout < 1.
+  /// All layers have the same `layer_options`. Throws unless layers >= 1 and 0 <= dropout < 1.
   Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
           const typename Layer::Options& layer_options = {})
       : dropout_(options.dropout) {
@@ -236,8 +233,8 @@ class Stacked {
     }
   }
 
-  /// (T, B, in) -> h (T, B, size) and the last states, in that direction in all layers. Throws when
-  /// there are initial states, but not one for each layer.
+  /// (T, B, in) -> h (T, B, size) and the final states. The direction applies to all layers. Throws
+  /// unless there are no initial states, or one for each layer.
   Output operator()(const Var& x, const RunOptions<State>& options = {}) const {
     return run_layers(x, options.initial, [&](std::size_t l, const Var& in, const auto& state) {
       return layers_[l](in,
@@ -249,8 +246,8 @@ class Stacked {
   Var input(const Var& x) const { return layers_.front().input(x); }
 
   /// One step of all layers from the lowest one's share of the input, xw (B, gates · H): what a
-  /// decoder does. `states` is the `last` of the step before; empty: all zero. Throws when there are
-  /// states, but not one for each layer.
+  /// decoder does. `states` is the `last` of the step before; empty: all zero. Throws when there
+  /// are states, but not one for each layer.
   Output step(const Var& xw, const State& states) const {
     return run_layers(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
       const auto next = layers_[l].step(l == 0 ? in : layers_[l].input(in), state);
@@ -258,14 +255,14 @@ class Stacked {
     });
   }
 
-  /// Gates of each layer: the last axis of `input` is this many times H.
+  /// Number of gates of each layer, see `input`.
   Index gates() const { return layers_.front().gates(); }
 
-  /// Size of the output: H, or 2H.
+  /// Size of the output: H, or 2H for a stack of Bidirectional layers.
   Index size() const { return layers_.front().size(); }
 
  private:
-  /// From the lowest layer to the highest; run(l, in, state) runs one.
+  /// Runs all layers, starting with layer1; run(l, in, state) runs layer l.
   template <class Run>
   Output run_layers(const Var& x, const State& states, Run run) const {
     if (!states.empty() && states.size() != layers_.size())

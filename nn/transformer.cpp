@@ -14,7 +14,7 @@ namespace {
 
 double or_else(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
 
-/// Of q (T, B, D), which was multiplied by W_q: what W_o then multiplies.
+/// q = x W_q (T, B, D), kv = [h W_k, h W_v] -> concatenated contexts of the heads, before W_o.
 MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights weights,
                        const MultiHeadOptions& options, const Layout& queries = {}) {
   if (weights != Weights::no && (queries.rows.defined() || keys.rows.defined())) {
@@ -48,7 +48,7 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights 
   constexpr Index rows = 64;
   if (recorded(q) || recorded(kv) || o.causal || o.dropout > 0 || check['T'] <= rows)
     return with_weights(q);
-  // Some steps at a time: the scores of all would fill the memory.
+  // In chunks of steps, as the scores of all steps need too much memory.
   std::vector<Var> read, alpha;
   for (Index begin = 0; begin < check['T']; begin += rows) {
     const auto some = with_weights(slice(q, 0, begin, std::min(check['T'], begin + rows)));
@@ -58,7 +58,7 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights 
   return {concat(read, 0), concat(alpha, 0)};
 }
 
-/// (sin, cos) of section 3.5, of the places begin .. end - 1
+/// Positional encodings (section 3.5) of the positions begin .. end - 1: (end - begin, size)
 Tensor sinusoids(Index begin, Index end, Index size) {
   Tensor table = zeros({end - begin, size}, DType::f64);
   double* p = table.mutable_data<double>();
@@ -136,8 +136,8 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& 
     return {output_(step.y), step.weights};
   }
   const Mask seen = Mask::unchecked(greater_equal(cache.rows, 0).to(q.dtype()));
-  const Tensor numbers = cache.rows.to(DType::f64);        // which holds each of them
-  const Tensor rows = maximum(numbers, 0).to(DType::i32);  // not seen: any
+  const Tensor numbers = cache.rows.to(DType::f64);        // exact; maximum takes no i32
+  const Tensor rows = maximum(numbers, 0).to(DType::i32);  // any row where masked
   std::vector<Var> columns;
   for (std::size_t s = 0; s < cache.keys_values.size(); ++s)
     columns.push_back(gather(cache.keys_values[s], rows[static_cast<Index>(s)]));
@@ -177,11 +177,11 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
 }
 
 TransformerLayer::Memory TransformerLayer::precompute(const Var& h, const Layout& layout) const {
-  if (!cross_) fail("TransformerLayer", path_ + " attends to no memory");
+  if (!cross_) fail("TransformerLayer", path_ + " has no cross-attention to a memory");
   return {cross_->precompute(h), layout};
 }
 
-/// The parts, each with its residual connection and normalisation.
+/// Runs the blocks, each with its residual connection and normalisation.
 template <class Self, class Cross>
 Var TransformerLayer::run(Var x, Self self, Cross cross) const {
   const auto add = [&](const LayerNorm& norm, auto part) {

@@ -1,5 +1,5 @@
 // Layers of the Transformer ("Attention is all you need", Vaswani et al., 2017): multi-head
-// attention, positions, the feed-forward block, and the layer that they make.
+// attention, positional encoding, feed-forward block, encoder and decoder layer.
 #pragma once
 
 #include <optional>
@@ -8,53 +8,55 @@
 
 namespace attune::nn {
 
-/// Whether a position may attend to later ones.
+/// Causal attention: position t attends to positions up to t only.
 enum class Causal { no, yes };
 
-/// Whether attention returns its weights, which it does not compute as such otherwise: those of each
-/// head or their mean.
+/// The attention weights that a call returns: none, which is the fastest, those of each head, or
+/// their mean over the heads.
 enum class Weights { no, per_head, mean };
 
-/// How the tokens of a batch are arranged: padded, x (T, B, D), with a mask or without, or packed,
-/// x (N, D), without padding, which then costs nothing in layers that treat each token by itself.
+/// Arrangement of the tokens of a batch: padded, x (T, B, D) with an optional mask, or packed, x
+/// (N, D), the N tokens without padding. Layers that process each token independently are faster on
+/// packed tokens.
 struct Layout {
-  Mask mask = {};    // (T, B), undefined: all
-  Tensor rows = {};  // packed: (T, B) i32, the row of each token, and -1 on padding
+  Mask mask = {};    // padded: (T, B), undefined means no padding
+  Tensor rows = {};  // packed: (T, B) i32, the row of each token, or -1 for padding
 
   Layout() = default;
   Layout(Mask of) : mask(std::move(of)) {}        // NOLINT: a mask is a layout
   Layout(const Tensor& of) : Layout(Mask(of)) {}  // NOLINT
-  /// Without the positions whose mask is 0; padded where none is.
+  /// The packed layout of the positions with mask 1; a padded layout if all positions have it.
   static Layout packed(const Mask& mask);
 
-  /// (T, B, D) -> (N, D), and back with zeros on padding; x itself where the layout is padded.
+  /// pack: (T, B, D) -> (N, D); unpack: (N, D) -> (T, B, D), with zeros at padding. Both return x
+  /// if the layout is padded.
   Var pack(const Var& x) const;
   Var unpack(const Var& x) const;
 
  private:
-  Tensor positions_;  // (N) i32: of each row, in the (T, B) of the padded form
+  Tensor positions_;  // (N) i32: index of each row in the flattened (T, B)
 };
 
 struct MultiHeadOptions {
   Index heads = 1;  // K
   Causal causal = Causal::no;
-  double dropout = 0;  // of the weights, in training
+  double dropout = 0;  // rate of the dropout on the weights, in training mode
 };
 
 struct MultiHeadResult {
-  Var y;        // as the query
-  Var weights;  // (T, K, S, B), or the mean (T, S, B), exactly 0 on padding; where asked for
+  Var y;        // of the shape of the query
+  Var weights;  // (T, K, S, B), mean: (T, S, B), no: undefined; exactly 0 at padding
 };
 
-/// A key-value cache: of a decoder's own steps, or of the memory that it attends to. Position s of
-/// hypothesis b is row rows[s, b] of keys_values[s], so hypotheses share the entries of a common prefix,
-/// and a selection of hypotheses changes `rows` alone.
+/// Key-value cache of one layer: of the previous decoder steps, or of the memory. The keys and
+/// values at position s of hypothesis b are row rows[s, b] of keys_values[s]. Hypotheses share the
+/// entries of a common prefix, and reordering hypotheses changes only `rows`.
 struct KeyValueCache {
-  std::vector<Var> keys_values;  // of each position, (R, 2D)
-  Tensor rows;                   // (S, B) i32; -1: not seen
+  std::vector<Var> keys_values;  // one (R, 2D) per position: [keys, values]
+  Tensor rows;                   // (S, B) i32; -1 means not attended to
 };
 
-/// Hypotheses by number (i32).
+/// Gathers hypotheses by index (i32, repetition allowed).
 inline KeyValueCache select(const KeyValueCache& cache, const Tensor& rows) {
   return {cache.keys_values, cache.rows.defined() ? gather(cache.rows, rows, 1) : cache.rows};
 }
@@ -62,27 +64,28 @@ inline KeyValueCache select(const KeyValueCache& cache, const Tensor& rows) {
 /// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
 /// queries x (T, B, D) to a memory h (S, B, M), for head k with A = D / K elements:
 ///     α_k = softmax((x W_q)_k (h W_k)_kᵀ / √A),  y = [α_1 (h W_v)_1; ...; α_K (h W_v)_K] W_o
-/// and biases. W_k and W_v stand side by side in "memory.W". Without a causal mask the order of the
-/// positions has no influence: add `PositionalEncoding` where it should.
+/// with biases. The parameter "memory.W" is [W_k, W_v]. Without a causal mask, the order of the
+/// positions has no influence; to add it, use PositionalEncoding.
 class MultiHeadAttention {
  public:
-  /// `memory` is M; 0: as `size`. Throws unless `heads` divides `size`.
+  /// `size` is D, `memory` is M; 0 means M = D. Throws unless `heads` divides `size`.
   MultiHeadAttention(const Scope& scope, Index size, const MultiHeadOptions& options = {},
                      Index memory = 0);
 
-  /// [h W_k; h W_v], which a decoder computes once and keeps: (..., M) -> (..., 2D)
+  /// Keys and values [h W_k, h W_v], which a decoder computes once: (..., M) -> (..., 2D)
   Var precompute(const Var& memory) const { return memory_(memory); }
 
-  /// Attends to the result of `precompute`; `keys` is its layout, whose mask (S, B) says what is seen.
-  /// The query (T, B, D) is packed, (N, D), where `queries` is. With Causal::yes, query t sees
-  /// positions 0 .. t + S - T. A query that sees none gets W_o's bias.
+  /// Attention of a query (T, B, D), or (N, D) if `queries` is packed, to the result of
+  /// `precompute` with the layout `keys`. Positions with mask 0 are excluded. With Causal::yes,
+  /// query t attends to positions 0 .. t + S - T. If every position is excluded, y is the bias of
+  /// W_o. Throws on shapes that do not fit.
   MultiHeadResult operator()(const Var& query, const Var& keys_values, const Layout& keys = {},
                              Weights weights = Weights::no, const Layout& queries = {}) const;
 
-  /// One query of each hypothesis, (B, D) -> y (B, D), weights (K, S, B).
+  /// One decoder step with one query per hypothesis: (B, D) -> y (B, D), weights (K, S, B).
   MultiHeadResult step(const Var& query, const KeyValueCache& cache) const;
 
-  /// Self-attention: x (T, B, D), mask (T, B) or undefined, or packed x (N, D) -> as x
+  /// Self-attention: x (T, B, D), or (N, D) if the layout is packed -> y of the same shape
   Var self(const Var& x, const Layout& layout = {}) const {
     return (*this)(x, precompute(x), layout, Weights::no, layout).y;
   }
@@ -93,14 +96,14 @@ class MultiHeadAttention {
   std::string path_;
 };
 
-/// Positional encoding: adds a vector p_t at position t, with i = 0 .. D/2 - 1:
+/// Sinusoidal positional encoding: adds to the vector at position t, for i = 0 .. D/2 - 1,
 ///     p_t,2i = sin(t / 10000^(2i/D)),   p_t,2i+1 = cos(t / 10000^(2i/D))   (section 3.5)
 class PositionalEncoding {
  public:
-  /// The vectors of the first `cached` positions are computed once. It has no parameters.
+  /// `size` is D. The constructor computes the first `cached` positions; it adds no parameters.
   explicit PositionalEncoding(Index size, DType dtype = DType::f32, Index cached = 512);
 
-  /// x (T, B, D), of the positions begin .. begin + T - 1
+  /// x (T, B, D), where x[t] is at position begin + t -> (T, B, D). Throws if begin < 0.
   Var operator()(const Var& x, Index begin = 0) const;
 
  private:
@@ -109,7 +112,7 @@ class PositionalEncoding {
 
 enum class Nonlinearity { relu, gelu };
 
-/// f(x W_1 + b_1) W_2 + b_2  (section 3.3), with dropout after f.
+/// Feed-forward block: dropout(f(x W_1 + b_1)) W_2 + b_2  (section 3.3), W_1 (size, inner).
 class FeedForward {
  public:
   FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f, double dropout)
@@ -130,44 +133,45 @@ class FeedForward {
   Dropout dropout_;
 };
 
-/// Where a layer normalises: x + f(norm(x)), which needs no warm-up (Xiong et al., 2020), or the
-/// paper's norm(x + f(x)).
+/// Position of the layer normalisation: `before` is x + f(norm(x)) (pre-norm), which trains without
+/// a learning-rate warm-up (Xiong et al., 2020); `after` is the paper's norm(x + f(x)) (post-norm).
 enum class Norm { before, after };
 
 struct TransformerLayerOptions {
   Index size = 256;    // D
   Index heads = 4;     // K
-  Index inner = 1024;  // of the feed-forward block
+  Index inner = 1024;  // hidden size of the feed-forward block
   Nonlinearity nonlinearity = Nonlinearity::relu;
   Norm norm = Norm::before;
-  double dropout = 0;                                 // of what is added to x
-  double attention_dropout = -1, inner_dropout = -1;  // -1: as dropout
+  double dropout = 0;             // rate on the output of each block, before it is added to x
+  double attention_dropout = -1;  // rate on the attention weights; -1 means `dropout`
+  double inner_dropout = -1;      // rate after f of the feed-forward block; -1 means `dropout`
 };
 
-/// Self-attention, attention to a memory in a decoder, and the feed-forward block, each with a
-/// residual connection and a layer normalisation (section 3.1).
+/// Transformer layer (section 3.1): self-attention, in a decoder cross-attention to the memory, and
+/// a feed-forward block, each with a residual connection and normalisation.
 class TransformerLayer {
  public:
-  /// What a decoder's layer attends to: `precompute` of the encoder's annotations.
+  /// Keys and values of the encoder's annotations, for the cross-attention of a decoder layer.
   struct Memory {
     Var keys_values;  // (S, B, 2D), or packed
     Layout layout;
   };
-  using Result = MultiHeadResult;  // weights of the memory
+  using Result = MultiHeadResult;  // y and the weights of the cross-attention
 
-  /// `memory` is the size of annotations; 0: it does not attend to any.
+  /// `memory` is the size M of the annotations; 0 means a layer without cross-attention.
   TransformerLayer(const Scope& scope, const TransformerLayerOptions& options, Causal causal,
                    Index memory = 0);
 
-  /// h (S, B, M), or packed. Throws in a layer that attends to no memory.
+  /// Annotations h (S, B, M), or packed -> keys and values. Throws without cross-attention.
   Memory precompute(const Var& h, const Layout& layout) const;
 
-  /// x (T, B, D), or packed; the layout's mask says what is seen of x
+  /// x (T, B, D), or packed -> y of the same shape. `layout` is that of x.
   Result operator()(const Var& x, const Layout& layout, const Memory& memory = {},
                     Weights weights = Weights::no) const;
 
-  /// One decoding step, x (B, D): appends its keys and values to the cache `cache`, and attends to
-  /// all of it. `memory` caches the result of `precompute`.
+  /// One decoder step, x (B, D) -> y (B, D): appends the keys and values of x to `cache`, and
+  /// attends to all positions in it. `memory` is the cache of the result of `precompute`.
   Result step(const Var& x, KeyValueCache& cache, const KeyValueCache& memory = {}) const;
 
  private:

@@ -257,7 +257,7 @@ class LinkReader {
 
   void end() {
     const std::int64_t pairs = lines_.number();
-    if (lines_.next()) lines_.fail(fmt::format("a line too many, there are {} sentences", pairs));
+    if (lines_.next()) lines_.fail(fmt::format("more lines than the {} sentences", pairs));
   }
 
  private:

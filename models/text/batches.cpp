@@ -13,7 +13,7 @@
 namespace attune::text {
 namespace {
 
-/// Sentences as columns, and the mask of what is not padding.
+/// Pads sentences to columns; also returns the mask.
 SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
   std::vector<Index> lengths;
   for (const Sentence& s : sentences) lengths.push_back(std::ssize(s));
@@ -43,11 +43,11 @@ void check_options(std::span<const PairLengths> pairs, const BatchOptions& optio
   }
 }
 
-/// Cuts batches, as large as they can be, from a pool that is sorted by length.
+/// Splits a pool that is sorted by length into batches, each as large as possible.
 void cut(std::span<const std::uint32_t> pool, std::span<const PairLengths> pairs,
          const BatchOptions& options, std::vector<std::vector<std::uint32_t>>& batches) {
   for (std::size_t begin = 0, end; begin < pool.size(); begin = end) {
-    const auto fits = [&](std::size_t last) {  // which has the longest target
+    const auto fits = [&](std::size_t last) {  // `last` has the longest target
       const auto count = static_cast<Index>(last + 1 - begin);
       return options.tokens > 0 ? count * next_words(pairs[pool[last]]) <= options.tokens
                                 : count <= options.sentences;
@@ -64,7 +64,7 @@ void cut(std::span<const std::uint32_t> pool, std::span<const PairLengths> pairs
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype) {
   if (sources.empty()) fail("batch", "there is no sentence");
   const auto empty = std::ranges::find_if(sources, &Sentence::empty);
-  if (empty != sources.end()) fail("batch", "source {} has no words", empty - sources.begin());
+  if (empty != sources.end()) fail("batch", "source {} has no tokens", empty - sources.begin());
   return pad(sources, mask_dtype);
 }
 

@@ -1,4 +1,4 @@
-// Sentence pairs as padded tensors.
+// Batches: sentence pairs as padded tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace attune::text {
 
-/// A source and what it becomes.
+/// A source sentence and its target sentence.
 struct Pair {
   Sentence source, target;
 };
 
-/// Sentences in columns, padded on the right; masks are 1 on words and 0 on padding.
+/// A batch of pairs: one sentence per column, padded at the end; masks are 1 on tokens, else 0.
 struct Batch {
   Tensor source;          // (S, B) i32
   Mask source_mask;       // (S, B)
@@ -25,19 +25,19 @@ struct Batch {
   Index sentences() const { return source.dim(1); }
 };
 
-/// Sources alone, for translation.
+/// A batch of sources without targets, for translation.
 struct SourceBatch {
   Tensor source;  // (S, B) i32
   Mask mask;      // (S, B)
 };
 
-/// Targets alone, for sources other than words.
+/// A batch of targets, for models whose source is not a sentence.
 struct TargetBatch {
   Tensor previous, next;  // (T, B) i32: `<s>` y_1 .. y_n and y_1 .. y_n `</s>`
   Mask mask;              // (T, B)
 };
 
-/// Throws when there is no sentence, or a source without words.
+/// Pads sentences to a batch. Throw if there is no sentence, or if a source is empty.
 SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype = DType::f32);
 struct TargetOptions {
   std::int32_t begin = Vocabulary::begin, end = Vocabulary::end;  // `<s>`, `</s>`
@@ -48,20 +48,20 @@ Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
 
 PairLengths lengths_of(const Pair& pair);
 
-/// How pairs become batches.
+/// Options for splitting pairs into batches.
 struct BatchOptions {
-  Index sentences = 80;  ///< of a batch
-  /// Instead, when positive: the most target words of a batch, with `</s>` and padding.
+  Index sentences = 80;  ///< pairs per batch, if tokens = 0
+  /// If > 0, the maximum number of target tokens per batch, including `</s>` and padding.
   Index tokens = 0;
-  /// Number of random pairs that are sorted by length before batches are cut from them. A
-  /// larger pool pads less and shuffles less. The last batch of a pool may be smaller.
+  /// Batches are formed from pools of this many random pairs, sorted by length. A larger pool needs
+  /// less padding, but shuffles less. The last batch of a pool may be smaller.
   Index pool = 10'000;
 };
 
-/// The batches of an epoch, as numbers of pairs: each pair once, in batches of similar length (of
-/// the target, then of the source), in a random order. It depends on its arguments alone, so that a
-/// run can resume from any batch of any epoch. Throws unless sentences >= 1, pool >= 1, tokens >= 0
-/// and, where tokens > 0, no target has more words, with `</s>`.
+/// The batches of an epoch in random order, as indices of pairs. Each pair is in one batch, with
+/// pairs of similar length (of the target, then of the source). The result depends only on the
+/// arguments, so training can resume at any batch of any epoch. Throws unless sentences >= 1, pool
+/// >= 1, tokens >= 0 and, if tokens > 0, each target with `</s>` has at most that many tokens.
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLengths> pairs,
                                                       const BatchOptions& options,
                                                       std::uint64_t seed, Index epoch);
@@ -69,7 +69,7 @@ std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pair
                                                       const BatchOptions& options,
                                                       std::uint64_t seed, Index epoch);
 
-/// Those pairs as a batch.
+/// The batch of the pairs with the indices `chosen`.
 Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen,
                  DType mask_dtype = DType::f32);
 

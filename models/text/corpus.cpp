@@ -16,9 +16,9 @@ namespace attune::text {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-constexpr std::size_t longest_line = std::size_t{1} << 24;  // a device may have no line breaks
+constexpr std::size_t longest_line = std::size_t{1} << 24;  // for devices without line breaks
 
-/// Links such as "1-2" and, with p among the marks, "1p2". Positions count from `first`.
+/// Parses links such as "1-2" and, if `marks` contains p, "1p2". Word indices start at `first`.
 GoldAlignment parse_line(std::string_view line, std::string_view where, std::string_view marks,
                          int first, const std::optional<PairLengths>& lengths) {
   GoldAlignment links;
@@ -64,8 +64,8 @@ LineReader::LineReader(const std::filesystem::path& path)
 LineReader::LineReader(std::istream& stream, std::string name)
     : stream_(&stream), name_(std::move(name)) {}
 
-/// As std::getline does, but for lines that end in LF, CRLF or CR, and not without end. A CR ends its
-/// line at once: of a terminal, what follows may not be typed yet.
+/// As std::getline, for lines that end in LF, CRLF or CR, with a maximum length. A CR ends its line
+/// without reading the next character, which a user at a terminal may not have typed yet.
 bool LineReader::get(std::string& line) {
   using Traits = std::istream::traits_type;
   std::streambuf& buffer = *stream_->rdbuf();
@@ -81,7 +81,7 @@ bool LineReader::get(std::string& line) {
       if (after_cr_ || c == '\n') return true;
       line += Traits::to_char_type(c);
     }
-  } catch (const std::exception&) {  // of a streambuf that cannot read
+  } catch (const std::exception&) {  // thrown by a streambuf that cannot read
     stream_->setstate(std::ios::badbit);
   }
   return !stream_->bad();
@@ -202,11 +202,11 @@ std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& pat
   LineReader reader(path);
   while (const auto line = reader.next()) {
     if (alignments.size() == sentences.size())
-      reader.fail(fmt::format("a line too many, there are {} sentences", sentences.size()));
+      reader.fail(fmt::format("more lines than the {} sentences", sentences.size()));
     alignments.push_back(parse_line(*line, where(), "-p", 1, sentences[alignments.size()]));
   }
   if (alignments.size() < sentences.size())
-    fail(where(), "the file ends, but there are {} sentences", sentences.size());
+    fail(where(), "the file ends before the {} sentences", sentences.size());
   return alignments;
 }
 

@@ -1,5 +1,5 @@
-// Text files, read line by line, as a corpus may be larger than memory: lines, pairs, and word
-// alignments, which are links between the words of a pair.
+// Readers for text files, line by line, as a corpus may be larger than memory: lines, sentence
+// pairs, and word alignments.
 #pragma once
 
 #include <compare>
@@ -17,24 +17,23 @@
 
 namespace attune::text {
 
-/// The lines of a text in UTF-8, which end in LF, CRLF or CR, the last one also with the file.
-/// Byte-order marks at the start of a line are skipped: joined files have them there.
+/// Reads the lines of a UTF-8 text. Lines end in LF, CRLF or CR; the last one may have no line end.
+/// Byte-order marks at the start of a line are skipped, as concatenated files contain them.
 class LineReader {
  public:
-  /// Throws when the file cannot be opened.
+  /// Throws if the file cannot be opened.
   explicit LineReader(const std::filesystem::path& path);
-  /// Reads a stream that outlives the reader; errors call it `name`.
+  /// Reads a stream, which must outlive the reader. Error messages contain `name` as the file name.
   LineReader(std::istream& stream, std::string name);
 
-  /// The next line, or nothing at the end. Throws an Error "FILE:LINE: what is wrong" for bytes
-  /// that are not UTF-8, for a NUL and for more than 16 MiB, and one with the reason when reading
-  /// fails.
+  /// The next line, or nullopt at the end. Throws an Error "FILE:LINE: reason" on invalid UTF-8, on
+  /// a NUL, on a line of more than 16 MiB, and if reading fails.
   std::optional<std::string> next();
 
   const std::string& name() const { return name_; }
-  /// Of the line read last, from 1.
+  /// The number of the last line read, from 1.
   std::int64_t number() const { return number_; }
-  /// Throws an Error about that line, or the first one where none was read.
+  /// Throws an Error "FILE:LINE: message" for the last line read, or line 1 if none was read.
   [[noreturn]] void fail(std::string_view message) const;
 
  private:
@@ -44,41 +43,42 @@ class LineReader {
   std::istream* stream_;
   std::string name_;
   std::int64_t number_ = 0;
-  bool after_cr_ = false;  // the line read last ended in CR, of which LF may be the second half
+  bool after_cr_ = false;  // the last line ended in CR; a following LF belongs to it
 };
 
 /// All lines, including empty ones.
 std::vector<std::string> read_lines(LineReader reader);
 
-/// A source and its translation, as lines.
+/// A source line and its translation.
 struct TextPair {
   std::string source, target;
 };
 
-/// Words of the two sides of a pair.
+/// Numbers of tokens of a sentence pair.
 struct PairLengths {
   int source = 0, target = 0;
 };
 
-/// The order of the columns of a TSV.
+/// The order of the columns of a TSV file.
 enum class Columns { source_first, target_first };
 
-/// The pairs of a parallel corpus, including empty ones.
+/// Reads the pairs of a parallel corpus, including empty ones.
 class ParallelReader {
  public:
-  /// Of two files, where line n of one belongs to line n of the other; or, without a target, of a
-  /// TSV with these columns. It ignores further columns, and takes an empty line as an empty pair.
+  /// Reads two files, where line n of `target` is the translation of line n of `source`. If
+  /// `target` is empty, reads the TSV file `source`: ignores columns after the second one; an empty
+  /// line is an empty pair. Throws if a file cannot be opened.
   explicit ParallelReader(const std::filesystem::path& source,
                           const std::filesystem::path& target = {},
                           Columns columns = Columns::source_first);
 
-  /// The next pair, or nothing at the end. Throws as LineReader does, for a file that ends before
-  /// the other (with the lines of both), and for a line of a TSV with one column.
+  /// The next pair, or nullopt at the end. Throws as LineReader does, if the files have different
+  /// numbers of lines, and on a TSV line with only one column.
   std::optional<TextPair> next();
 
-  /// Of the line read last, from 1.
+  /// The number of the last line read, from 1.
   std::int64_t number() const { return source_.number(); }
-  /// The files that the sides are in; of a TSV the same.
+  /// The names of the files of each side; the same for a TSV file.
   const std::string& source_name() const { return source_.name(); }
   const std::string& target_name() const { return target_ ? target_->name() : source_.name(); }
 
@@ -86,19 +86,19 @@ class ParallelReader {
   TextPair columns_of(const std::string& line) const;
 
   LineReader source_;
-  std::optional<LineReader> target_;  // nothing: source_ has both
+  std::optional<LineReader> target_;  // nullopt if source_ is a TSV file
   Columns columns_;
 };
 
-/// Counts of the pairs of a corpus.
+/// Numbers of pairs read and excluded.
 struct CorpusReport {
-  std::int64_t read = 0;
-  std::int64_t empty = 0;     ///< excluded: a side without tokens
-  std::int64_t too_long = 0;  ///< excluded: a side of more than `longest` tokens
-  std::int64_t longest = 0;   ///< 0: any number
+  std::int64_t read = 0;      ///< all pairs
+  std::int64_t empty = 0;     ///< excluded because a side has no tokens
+  std::int64_t too_long = 0;  ///< excluded because a side has more than `longest` tokens
+  std::int64_t longest = 0;   ///< maximum length; 0 means no limit
 
   std::int64_t kept() const { return read - empty - too_long; }
-  /// Counts a pair of such lengths and tells whether it is kept.
+  /// Counts a pair with these numbers of tokens; returns whether it is kept.
   bool count(std::size_t source, std::size_t target);
   bool operator==(const CorpusReport&) const = default;
 };
@@ -106,48 +106,47 @@ struct CorpusReport {
 /// "29000 pairs, 3 left out: 1 with an empty side, 2 longer than 100 tokens"
 std::string to_string(const CorpusReport& report);
 
-/// A corpus in memory. Its tokens are the words between blanks.
+/// A corpus in memory.
 struct TextCorpus {
   std::vector<TextPair> pairs;
   CorpusReport report;
 };
 
-/// Excludes pairs with an empty side, or with a side of more than `longest` tokens; 0: of any
-/// number.
+/// Reads a corpus, and excludes pairs with an empty side, or with a side of more than `longest`
+/// words (separated by blanks); 0 means no limit. Throws as ParallelReader does.
 TextCorpus read_corpus(ParallelReader reader, std::int64_t longest = 0);
 
 // ---- Word alignments
 
-/// A word of the source and the word of the target it belongs to, both counted from 0.
+/// A link between a source word and a target word, as word indices from 0.
 struct Link {
   int source = 0, target = 0;
   auto operator<=>(const Link&) const = default;
 };
 
-/// The links of a sentence pair. As a set: the order does not matter, and a link that is there
-/// twice counts once. Functions that return one sort it.
+/// The word alignment of a sentence pair: a set of links. Order and duplicates have no influence.
+/// Functions return it sorted, without duplicates.
 using Alignment = std::vector<Link>;
 
-/// By source, then target, each link once.
+/// Sorts by source, then target, and removes duplicates.
 Alignment sorted(Alignment links);
 
-/// Links drawn by people: sure links S and possible links P. S is a subset of P by definition,
-/// so a sure link may be given in `possible` too or be left out of it.
+/// Manual (gold) alignment: sure links S and possible links P. S is a subset of P by definition;
+/// `possible` may omit the sure links.
 struct GoldAlignment {
   Alignment sure, possible;
 };
 
-/// A line of links, as fast_align, Moses and eflomal write them (the "Pharaoh" or "TALP" form):
-/// "0-0 1-2 1-3", each SOURCE-TARGET, separated by spaces or tabs; an empty line has no links.
-/// Throws an Error that begins with `where` and quotes the link when one is malformed or, where the
-/// lengths are known, points beyond the sentence.
+/// Parses a line of links in the format of fast_align, Moses and eflomal ("Pharaoh" format), such
+/// as "0-0 1-2 1-3": SOURCE-TARGET, separated by spaces or tabs. An empty line has no links. Throws
+/// an Error with the prefix `where` on a malformed link, or one outside of the lengths, if given.
 Alignment parse_links(std::string_view line, const std::optional<PairLengths>& lengths = {},
                       std::string_view where = "parse_links");
 
-/// A file of gold links, one line for each sentence pair: "1-1 2-3 2p4", where 2-3 is sure and 2p4
-/// is only possible, and words count from 1. In the result, `possible` has the sure links too.
-/// Throws an Error "FILE:LINE: ..." on anything else, on links to words that are not there, and on
-/// more or fewer lines than sentences.
+/// Reads a file of gold alignments, one line per sentence pair, such as "1-1 2-3 2p4": 2-3 is a
+/// sure link, 2p4 a possible one, and word indices start at 1. In the result, `possible` includes
+/// the sure links. Throws an Error "FILE:LINE: ..." on a malformed line, on a link out of range,
+/// and unless there is one line per sentence.
 std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
                                                 std::span<const PairLengths> sentences);
 

@@ -15,7 +15,7 @@
 namespace attune::text {
 namespace {
 
-/// Takes a base-128 number off the front.
+/// Parses and removes a base-128 number (varint) at the front.
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
@@ -27,8 +27,8 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-/// Calls visit(number, bytes), which may return false, for each field of a message whose value has
-/// a length. False when one did, or the message is malformed: it has no numbers but varints.
+/// Calls visit(number, bytes) for each length-delimited field of a protocol buffer message. Returns
+/// false if `visit` does, or if the message is malformed; other fields must be varints.
 template <class Visit>
 bool all_fields(std::string_view message, Visit visit) {
   constexpr std::uint64_t varint = 0, with_length = 2;  // types, in a tag's low bits
@@ -43,9 +43,9 @@ bool all_fields(std::string_view message, Visit visit) {
   return true;
 }
 
-/// The length of a trie in bytes, the trie, and texts in UTF-8 that end with NUL; leaves point to
-/// the first byte of a character of them. The trie is the array of Darts-clone: each unit leads to
-/// 256 others, of which those with the right label are followed.
+/// Checks a character map: the length of a trie in bytes, the trie (an array of Darts-clone: each
+/// unit has up to 256 successors, selected by label), and NUL-terminated UTF-8 texts. Leaves
+/// contain offsets of characters in the texts.
 bool is_sound(std::string_view charsmap) {
   if (charsmap.empty()) return true;
   const auto number_at = [&charsmap](std::size_t i) {
@@ -62,7 +62,7 @@ bool is_sound(std::string_view charsmap) {
   if (find_bad_byte(texts)) return false;
   for (std::size_t i = 0; i < size / 4; ++i) {
     const std::uint32_t unit = number_at(i);
-    if (i > 0 && unit >> 31 != 0) continue;  // the value of a leaf, which no label leads to
+    if (i > 0 && unit >> 31 != 0) continue;  // the value of a leaf; no label selects it
     const std::size_t next = i ^ (unit >> 10 << ((unit & 0x200) >> 6));
     if ((next | 0xFF) >= size / 4) return false;
     if ((unit & 0x100) == 0) continue;
@@ -73,9 +73,9 @@ bool is_sound(std::string_view charsmap) {
   return true;
 }
 
-/// Whether the offsets in the character tables of a model's normaliser are within
-/// the tables, and the replacements are UTF-8. sentencepiece 0.1.97 does not check the offsets, and
-/// would read outside of the tables. False also for bytes that are no protocol buffer.
+/// Whether the offsets in the character maps of a model's normaliser are valid, and the
+/// replacements are UTF-8. sentencepiece 0.1.97 does not check the offsets and reads out of bounds.
+/// False also if the bytes are not a protocol buffer.
 bool has_sound_charsmaps(std::string_view model) {
   constexpr std::uint64_t normalizer = 3, denormalizer = 5, precompiled_charsmap = 2;
   return all_fields(model, [](std::uint64_t number, std::string_view spec) {
@@ -86,7 +86,7 @@ bool has_sound_charsmaps(std::string_view model) {
   });
 }
 
-/// Throws what is wrong, without the place in sentencepiece's sources that stands before it.
+/// Throws the error message, without its prefix (the location in sentencepiece's sources).
 void check(const sentencepiece::util::Status& status) {
   if (status.ok()) return;
   std::string_view message = status.message();
@@ -99,7 +99,7 @@ void check_utf8(std::string_view line) {
   if (const auto bad = find_bad_byte(line)) fail("sentencepiece", "byte {} is not UTF-8", *bad + 1);
 }
 
-/// Lines as sentencepiece's trainer reads them.
+/// The line iterator for sentencepiece's trainer.
 class Lines : public sentencepiece::SentenceIterator {
  public:
   explicit Lines(std::span<const std::string> lines) : lines_(lines) {}
@@ -128,18 +128,18 @@ SentencePiece SentencePiece::train(std::span<const std::string> lines,
       check_words(lines[i], fmt::format("sentencepiece: line {}", i + 1));
   }
   if (std::ranges::all_of(lines, [](const auto& line) { return words(line).empty(); }))
-    fail("sentencepiece", "there is no text to train on");
-  constexpr int most = 1 << 30;  // of pieces, and of bytes in a line
+    fail("sentencepiece", "the training text is empty");
+  constexpr int most = 1 << 30;  // limit of pieces, and of bytes per line
   if (options.pieces < 1 || options.pieces > most)
-    fail("sentencepiece", "{} is not a number of pieces", options.pieces);
+    fail("sentencepiece", "pieces = {} is out of range", options.pieces);
   const std::unordered_map<std::string, std::string> arguments = {
       {"model_type", options.model == PieceModel::bpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(options.pieces)},
       {"hard_vocab_limit", "false"},
       {"character_coverage", "1"},
       {"normalization_rule_name", options.normalization},
-      {"max_sentence_length", std::to_string(most)},  // longer lines would be left out silently
-      {"num_threads", "1"},                           // sums depend on their number
+      {"max_sentence_length", std::to_string(most)},  // longer lines are ignored silently
+      {"num_threads", "1"},                           // results depend on their number
       {"minloglevel", "3"}};
   Lines iterator(lines);
   std::string bytes;
@@ -152,7 +152,7 @@ SentencePiece::SentencePiece(std::string_view bytes, std::string_view where) {
   const auto load = [&] {
     try {
       return model->processor.LoadFromSerializedProto(bytes).ok();
-    } catch (const std::exception&) {  // of its trie of pieces
+    } catch (const std::exception&) {  // thrown by its trie of pieces
       return false;
     }
   };

@@ -1,11 +1,11 @@
-// Stands in for sentencepiece.cpp where the library is not there.
+// Replaces sentencepiece.cpp in builds without the library.
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace attune::text {
 
 [[noreturn]] static void absent() {
-  fail("sentencepiece", "this attune is built without it: libsentencepiece-dev was not found");
+  fail("sentencepiece", "attune was built without it: libsentencepiece-dev was not found");
 }
 
 bool has_sentencepiece() { return false; }

@@ -23,14 +23,14 @@ bool is_special(std::string_view token) {
   return std::ranges::find(special, token) != special.end();
 }
 
-/// The letters of texts, which are code points but for blanks and ▁, and the word of each.
+/// The letters of a text (code points except blanks and ▁), and the word index of each letter.
 struct Letters {
   std::vector<std::string> letters;
   std::vector<int> words;
   int word = -1;
-  bool blank = true;  // before the next letter
+  bool blank = true;  // whether a blank precedes the next letter
 
-  /// `pieces`: ▁ is a blank, as to sentencepiece.
+  /// With `pieces`, ▁ is a blank, as in sentencepiece.
   void add(std::string_view text, bool pieces) {
     for (std::string& point : code_points(text)) {
       const bool mark = point == "\u2581";
@@ -44,7 +44,8 @@ struct Letters {
   }
 };
 
-/// Of ASCII's letters exactly; of any others it is not known here which are a pair.
+/// Exact for ASCII letters. Any two other characters count as equal, as there is no case table
+/// here.
 bool differ_in_case_at_most(const std::string& a, const std::string& b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   return a == b || (a.size() > 1 && b.size() > 1) ||
@@ -68,7 +69,7 @@ std::int32_t Vocabulary::id(std::string_view token) const {
 }
 
 const std::string& Vocabulary::token(std::int32_t id) const {
-  if (id < 0 || id >= size()) fail("vocabulary", "there is no token {} among {}", id, size());
+  if (id < 0 || id >= size()) fail("vocabulary", "token id {} is not in 0 to {}", id, size() - 1);
   return tokens_[id];
 }
 
@@ -79,14 +80,14 @@ void count_tokens(TokenCounts& counts, std::span<const std::string> tokens) {
 Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options) {
   const auto specials = static_cast<std::int64_t>(special.size());
   if (options.maximum_size != 0 && options.maximum_size <= specials) {
-    fail("vocabulary", "a size of at most {} does not exceed the {} special tokens",
+    fail("vocabulary", "maximum_size = {} must exceed the number of special tokens, {}",
          options.maximum_size, specials);
   }
   std::vector<std::pair<std::int64_t, std::string>> ranked;
   for (const auto& [token, count] : counts) {
     if (count >= options.minimum_count && !is_special(token)) ranked.emplace_back(-count, token);
   }
-  std::ranges::sort(ranked);  // the order of UTF-8's bytes is that of the code points
+  std::ranges::sort(ranked);  // byte order in UTF-8 is code-point order
   std::vector<std::string> tokens;
   for (auto& [_, token] : ranked) tokens.push_back(std::move(token));
   if (options.maximum_size != 0) {
@@ -105,7 +106,7 @@ Vocabulary read_vocabulary(const std::filesystem::path& path) {
     if (token->find('\t') != token->npos) reader.fail("a TAB, expected a token alone");
     const auto [first, is_new] = lines.emplace(*token, reader.number());
     if (!is_new) {
-      reader.fail(fmt::format("{} stands in line {} already, expected each token once",
+      reader.fail(fmt::format("{} is already in line {}, expected each token once",
                               in_quotes(*token), first->second));
     }
     if (!is_special(*token)) {
@@ -128,7 +129,7 @@ void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocab
   write_file(path, lines);
 }
 
-// ---- Lines
+// ---- Tokenizers
 
 void SentencePiece::check_words(std::string_view line, std::string_view where) {
   constexpr std::ptrdiff_t longest = 32'000;
@@ -200,7 +201,7 @@ Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rew
     if (tokenizer && !object.contains("rewriter")) return *tokenizer;
     if (tokenizer) {
       const auto stored = object.at("rewriter").get<std::string>();
-      if (!rewriter) fail("tokenizer", "a rewriter is stored, but nothing makes it");
+      if (!rewriter) fail("tokenizer", "a Rewriter is stored, but no RewriterFromJson was given");
       return tokenizer->with(rewriter(stored));
     }
   } catch (const nlohmann::json::exception&) {  // reported below
@@ -246,14 +247,14 @@ Vocabulary vocabulary_from_json(std::string_view json) {
 std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens) {
   Letters read, cut;
   read.add(line, /*pieces=*/false);
-  std::vector<std::ptrdiff_t> firsts;  // letters of the tokens, or -1
+  std::vector<std::ptrdiff_t> firsts;  // index of each token's first letter, or -1
   for (const std::string& token : tokens) {
     const std::ptrdiff_t before = std::ssize(cut.letters);
     cut.add(token, /*pieces=*/true);
     firsts.push_back(std::ssize(cut.letters) > before ? before : -1);
   }
-  // Pieces whose letters differ from the line's begin with ▁, as those of sentencepiece do, and have
-  // as many words: the blanks between them tell which.
+  // If normalisation changed letters, words are matched by their order: the first piece must begin
+  // with ▁, and the numbers of words must be equal.
   const bool same = read.letters == cut.letters;
   const bool by_blanks =
       !same && !tokens.empty() && tokens.front().starts_with("\u2581") && cut.word == read.word;

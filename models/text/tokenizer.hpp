@@ -1,5 +1,5 @@
-// Lines as tokens, tokens as numbers, and back. Subwords are those of the sentencepiece library,
-// where attune is built with it.
+// Tokenizers (lines to tokens) and vocabularies (tokens to ids). Subwords require a build with the
+// sentencepiece library.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@
 
 namespace attune::text {
 
-/// Numbers of words, without begin and end.
+/// Token ids of a sentence, without `<s>` and `</s>`.
 using Sentence = std::vector<std::int32_t>;
 
-/// Tokens by number. The first four are `<pad>`, `<s>`, `</s>` and `<unk>`.
+/// The mapping between tokens and ids. Ids 0 to 3 are `<pad>`, `<s>`, `</s>` and `<unk>`.
 class Vocabulary {
  public:
   static constexpr std::int32_t pad = 0, begin = 1, end = 2, unknown = 3;
 
-  /// The given tokens, numbered from 4 on in their order. Throws when one occurs twice.
+  /// Assigns the ids 4, 5, ... to the given tokens. Throws on a duplicate.
   explicit Vocabulary(std::span<const std::string> tokens = {});
 
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
 
-  /// `unknown` for a token that it does not have.
+  /// The id of a token, or `unknown`.
   std::int32_t id(std::string_view token) const;
-  /// Throws when there is no such number.
+  /// The token of an id. Throws if it is out of range.
   const std::string& token(std::int32_t id) const;
 
-  /// Without the four special ones: what the constructor takes.
+  /// All tokens except the four special ones, as passed to the constructor.
   std::span<const std::string> tokens() const { return std::span(tokens_).subspan(4); }
 
  private:
@@ -44,30 +44,29 @@ class Vocabulary {
   std::unordered_map<std::string, std::int32_t> ids_;
 };
 
-/// Occurrences of each token.
+/// Number of occurrences of each token.
 using TokenCounts = std::unordered_map<std::string, std::int64_t>;
 void count_tokens(TokenCounts& counts, std::span<const std::string> tokens);
 
 struct VocabularyOptions {
   std::int64_t minimum_count = 1;  ///< excludes rarer tokens
-  std::int64_t maximum_size = 0;   ///< with the four special tokens; 0: any
+  std::int64_t maximum_size = 0;   ///< including the four special tokens; 0 means no limit
 };
 
-/// The most frequent tokens first, of equally frequent ones the first by code points. Those that
-/// are spelled like special tokens are excluded. Throws for a maximum without room for a token.
+/// A vocabulary of the most frequent tokens, in descending order of frequency; ties are in
+/// code-point order. Excludes tokens that equal a special token. Throws if maximum_size is 1 to 4.
 Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& options = {});
 
-/// From a file with a token on each line. Special tokens may stand at its top, in any order. Throws
-/// an Error "FILE:LINE: what is wrong" for an empty line, a TAB, and a token that occurs twice.
+/// Reads a file with one token per line. The first lines may be special tokens, in any order.
+/// Throws an Error "FILE:LINE: reason" on an empty line, a TAB, or a duplicate.
 Vocabulary read_vocabulary(const std::filesystem::path& path);
-/// Writes a file for read_vocabulary(), each token in the line of its number, from 0. Throws for a
-/// token with a TAB or a line break in it.
+/// Writes a file for read_vocabulary: the tokens in the order of their ids, including the special
+/// ones. Throws if a token contains a TAB or a line break.
 void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocabulary);
 
 // ---- Subwords
 
-/// Whether this build has the library. Without it, every constructor of SentencePiece throws an
-/// Error that says so.
+/// Whether attune was built with sentencepiece. Otherwise constructors of SentencePiece throw.
 bool has_sentencepiece();
 
 enum class PieceModel {
@@ -77,37 +76,37 @@ enum class PieceModel {
 
 struct SentencePieceOptions {
   PieceModel model = PieceModel::bpe;
-  std::int64_t pieces = 8000;  ///< at most: a small text has fewer
-  /// "identity" leaves the text as it is; sentencepiece also knows nmt_nfkc, nfkc, nmt_nfkc_cf and
-  /// nfkc_cf.
+  std::int64_t pieces = 8000;  ///< maximum number of pieces; a small text has fewer
+  /// Normalisation by sentencepiece: identity (none), nmt_nfkc, nfkc, nmt_nfkc_cf or nfkc_cf.
   std::string normalization = "identity";
 };
 
-/// A model that cuts lines into pieces (Kudo and Richardson, 2018); copies share it. The pieces are
-/// strings, in which "▁" (U+2581) stands for a blank; a Vocabulary numbers them. A
-/// character without a piece stands for itself.
+/// A SentencePiece model, which splits lines into subword pieces (Kudo and Richardson, 2018).
+/// Copies share the model. In pieces, "▁" (U+2581) represents a blank. A character that is in no
+/// piece becomes a piece of its own.
 class SentencePiece {
  public:
-  /// Learns from lines; the same lines and options give the same model, byte for byte. Throws
-  /// without text, when the text has more characters than `pieces`, and as check_words does.
+  /// Trains a model on lines. The same lines and options give the same model, byte for byte. Throws
+  /// on no text, on more distinct characters than `pieces`, and as check_words does.
   static SentencePiece train(std::span<const std::string> lines,
                              const SentencePieceOptions& options = {});
 
-  /// Throws an Error that begins with `where` for a word of more than 32,000 letters, which BPE of
-  /// sentencepiece 0.1.97 cannot learn from: it would end the process.
+  /// Throws an Error with the prefix `where` if a word has more than 32,000 characters. BPE
+  /// training of sentencepiece 0.1.97 aborts the process on such a word.
   static void check_words(std::string_view line, std::string_view where);
 
-  /// From what bytes() returned, or a `.model` file. Throws on anything else; errors begin with
-  /// `where`.
+  /// Constructs a model from the content of a `.model` file, or the result of bytes(). Throws on
+  /// other content; messages begin with `where`.
   explicit SentencePiece(std::string_view bytes, std::string_view where = "sentencepiece");
   static SentencePiece load(const std::filesystem::path& path);
 
-  /// Throws when the line is not UTF-8.
+  /// Splits a line into pieces. Throws on invalid UTF-8.
   std::vector<std::string> encode(std::string_view line) const;
-  /// The line: with "identity" as it was, but for blanks at its ends, repeated ones, and ▁, which
-  /// becomes a blank. `<unk>` becomes ⁇ (U+2047).
+  /// Joins pieces to a line. For normalization "identity" it is the original line without leading,
+  /// trailing and repeated blanks; ▁ becomes a blank, and `<unk>` becomes ⁇ (U+2047).
   std::string decode(std::span<const std::string> pieces) const;
 
+  /// The serialised model.
   std::string bytes() const;
 
  private:
@@ -115,41 +114,42 @@ class SentencePiece {
   std::shared_ptr<const Model> model_;
 };
 
-// ---- Lines
+// ---- Tokenizers
 
-/// The words between blanks.
+/// Tokenizer kind: words separated by blanks.
 struct Words {};
-/// Code points, blanks too.
+/// Tokenizer kind: code points, including blanks.
 struct Characters {};
 
-/// Rewrites a line before it is tokenised and after it is detokenised: a truecaser, say, or a
-/// normal form of Unicode.
+/// Base class of transformations of a line, before tokenisation (`encode`) and after detokenisation
+/// (`decode`), such as truecasing or Unicode normalisation.
 struct Rewriter {
   virtual ~Rewriter() = default;
   virtual std::string encode(std::string_view line) const = 0;
   virtual std::string decode(std::string_view line) const = 0;
-  /// Its state, for a checkpoint; a RewriterFromJson reads it.
+  /// The state as JSON, for a checkpoint, see RewriterFromJson.
   virtual std::string json() const = 0;
 };
 
-/// Makes a Rewriter of its json(). Throws on anything else.
+/// Constructs a Rewriter from the result of its json(). Throws on other JSON.
 using RewriterFromJson = std::function<std::shared_ptr<const Rewriter>(std::string_view json)>;
 
-/// How a line becomes tokens. decode(encode(line)) is the line: exactly with Characters, with Words
-/// but for its blanks, and with a SentencePiece as it says; but for what a Rewriter changes.
+/// Splits lines into tokens and joins them again. Without a Rewriter, decode(encode(line)) is
+/// `line` for Characters, `line` with single blanks for Words, and as described at
+/// SentencePiece::decode for SentencePiece.
 class Tokenizer {
  public:
   Tokenizer(Words = {}) : kind_(Words{}) {}
   Tokenizer(Characters) : kind_(Characters{}) {}
   Tokenizer(SentencePiece model) : kind_(std::move(model)) {}
 
-  /// The same for lines that a Rewriter encodes first, and decodes at last.
+  /// A copy that applies rewriter.encode before tokenising and rewriter.decode after joining.
   Tokenizer with(std::shared_ptr<const Rewriter> rewriter) const;
 
   std::vector<std::string> encode(std::string_view line) const;
   std::string decode(std::span<const std::string> tokens) const;
 
-  /// Its SentencePiece, where it is one.
+  /// The SentencePiece model, or nullptr for other kinds.
   const SentencePiece* pieces() const { return std::get_if<SentencePiece>(&kind_); }
 
  private:
@@ -158,19 +158,18 @@ class Tokenizer {
   std::shared_ptr<const Rewriter> rewriter_;
 };
 
-/// For a checkpoint's metadata, with all of a model of sentencepiece in it, and back. Throws on
-/// anything else, and on a Rewriter where there is nothing that makes one.
+/// Serialisation for the metadata of a checkpoint, including the SentencePiece model. Parsing
+/// throws on invalid JSON, and if it has a Rewriter but `rewriter` is empty.
 std::string to_json(const Tokenizer& tokenizer);
 Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rewriter = {});
 
-/// As a JSON array of tokens, for a checkpoint's metadata, and back. Throws on anything else.
+/// Serialisation as a JSON array of tokens. Parsing throws on other JSON.
 std::string to_json(const Vocabulary& vocabulary);
 Vocabulary vocabulary_from_json(std::string_view json);
 
-/// For each token of a line, as a Tokenizer makes them, the number of its word among those between
-/// blanks, from 0, or -1 for a token without letters, such as a blank alone. A SentencePiece may
-/// have changed letters, as by NFKC, but not the number of words, and a Rewriter
-/// their case: otherwise this throws.
+/// For each of the tokens of a line, the index of its word (separated by blanks, from 0), or -1 for
+/// a token that contains only blanks. SentencePiece normalisation must not change the number of
+/// words, and a Rewriter may change only the case; otherwise it throws.
 std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens);
 
 /// Tokenizer and vocabulary of one side of a model.
@@ -178,12 +177,11 @@ struct Codec {
   Tokenizer tokenizer;
   Vocabulary vocabulary;
 
-  /// The numbers of tokens. A token spelled like a special one is unknown: no text can end or
-  /// pad a sentence.
+  /// Token ids. A token that equals a special token, such as `</s>`, becomes `unknown`.
   Sentence encode(std::span<const std::string> tokens) const;
   Sentence encode(std::string_view line) const { return encode(tokenizer.encode(line)); }
 
-  /// The line up to `</s>`, without `<s>` and padding. Throws for a number that is not there.
+  /// The line of the tokens before `</s>`, without `<s>` and `<pad>`. Throws on an id out of range.
   std::string decode(std::span<const std::int32_t> sentence) const;
 };
 

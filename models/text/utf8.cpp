@@ -11,7 +11,7 @@
 namespace attune::text {
 namespace {
 
-// Ranges of code points: the first of each, and one past its last.
+// Ranges of code points, each as first and one past the last.
 // clang-format off
 constexpr char32_t formats[] = {
     0x61C, 0x61D, 0x200B, 0x2010, 0x202A, 0x202F, 0x2060, 0x2070, 0xFEFF, 0xFF00};
@@ -23,12 +23,12 @@ bool in(std::span<const char32_t> ranges, char32_t c) {
   return (std::ranges::upper_bound(ranges, c) - ranges.begin()) % 2 == 1;
 }
 
-/// Columns by the Unicode tables of the C library, in any locale of the program: 0 for marks and
-/// formats, 2 for East Asian Width W and F.
+/// Terminal columns of c by the Unicode tables of the C library, independent of the locale: 0 for
+/// marks and format characters, 2 for East Asian Width W and F.
 int columns_of(char32_t c) {
   static const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
   if (c == 0 || utf8 == nullptr) return 1;
-  const locale_t before = uselocale(utf8);  // of this thread
+  const locale_t before = uselocale(utf8);  // affects this thread only
   const int columns = wcwidth(static_cast<wchar_t>(c));
   uselocale(before);
   return columns < 0 ? 1 : columns;
@@ -36,19 +36,19 @@ int columns_of(char32_t c) {
 
 bool is_flag(char32_t c) { return c >= 0x1F1E6 && c <= 0x1F1FF; }
 bool is_isolate(char32_t c) { return c >= 0x2066 && c <= 0x2069; }
-/// A space of any width, but no line break.
+/// A space of any width, except line breaks.
 bool is_space(char32_t c) { return c >= 0x20 && c != 0x85 && is_blank(c); }
 
-/// A vowel sign or another mark that takes columns of its own. Blocks of India's scripts are laid out
-/// alike.
+/// A combining mark with a width > 0, such as a vowel sign. The blocks of Indic scripts have the
+/// same layout.
 bool is_spacing_mark(char32_t c) {
   const char32_t place = c & 0x7F;
   return c >= 0x900 && c < 0xD80 &&
          (place <= 3 || (place >= 0x3E && place <= 0x4D) || place == 0x57);
 }
 
-/// Whether `c` continues the character of the code point before it: a mark, a
-/// joined or toned emoji, the second half of a flag. `flags`: how many halves there are before.
+/// Whether `c` belongs to the grapheme cluster of the code point before it: a mark, a joined emoji,
+/// a skin tone, the second half of a flag. `flags` is the number of preceding flag halves.
 bool continues(char32_t before, char32_t c, int flags) {
   constexpr char32_t joiner = 0x200D;
   if (in(formats, c)) return c == joiner || c == 0x200C;
@@ -56,7 +56,7 @@ bool continues(char32_t before, char32_t c, int flags) {
          (before == joiner && c >= 0x2000) || (is_flag(c) && flags % 2 == 1);
 }
 
-/// Columns of one user-perceived character: an emoji joined from several takes the room of one.
+/// Columns of a grapheme cluster. An emoji joined from several has the width of one.
 int cluster_width(std::string_view cluster) {
   int width = 0;
   for (const char32_t c : points(cluster)) width += c == 0xFE0F ? 1 : columns_of(c);

@@ -1,4 +1,4 @@
-// UTF-8 text as code points, words, and the characters that a reader sees.
+// UTF-8 text: code points, words, grapheme clusters, display width.
 #pragma once
 
 #include <cstddef>
@@ -11,51 +11,52 @@
 
 namespace attune::text {
 
-/// The first byte of the first sequence that is not UTF-8, if any.
+/// The byte offset of the first invalid UTF-8 sequence, or nullopt.
 std::optional<std::size_t> find_bad_byte(std::string_view text);
 
-/// The code points of a text, each as UTF-8. Throws an Error that names the first byte which is not
-/// UTF-8.
+/// Splits a text into code points (UTF-8). Throws an Error with the offset of the first invalid
+/// byte.
 std::vector<std::string> code_points(std::string_view text);
 
 using attune::next_code_point, attune::not_utf8;
 
-/// The numbers of all code points. Bytes that are not UTF-8 become U+FFFD.
+/// Decodes a text to code points. Invalid bytes become U+FFFD.
 std::u32string points(std::string_view text);
 
-/// A code point as UTF-8.
+/// Encodes a code point as UTF-8.
 std::string utf8(char32_t point);
 
-/// Unicode's White_Space, and U+001C to U+001F: the blanks of Python's str.split().
+/// True for Unicode White_Space and U+001C to U+001F, as in Python's str.split().
 bool is_blank(char32_t point);
 
-/// The words between blanks, as views into `text`.
+/// Splits `text` at blanks. The words are views into `text`.
 std::vector<std::string_view> words(std::string_view text);
 
 // ---- Labels and captions in a terminal or a drawing
 
-/// The user-perceived characters of `text`, so that no accent is cut from its letter.
+/// Splits `text` into grapheme clusters (user-perceived characters), such as a letter with accents.
 std::vector<std::string> clusters(std::string_view text);
 
-/// Columns of a terminal.
+/// Width of `text` in terminal columns.
 int display_width(std::string_view text);
 
-/// At most `width` columns of `text`, the cut marked with "…".
+/// Truncates `text` to at most `width` terminal columns; a truncated text ends with "…".
 std::string cut(const std::string& text, int width);
 
-/// Arabic digits count too: next to each other they change places.
+/// Whether `text` contains right-to-left characters, including Arabic digits, as these are
+/// reordered.
 bool runs_right_to_left(std::string_view text);
 
-/// The code point, or a visible character where XML and HTML forbid it or it would move the cursor
-/// or reorder what stands outside its isolate.
+/// Replaces a code point by a visible one if XML and HTML forbid it, or if it moves the cursor or
+/// reorders text outside of its bidirectional isolate; returns others unchanged.
 char32_t presentable(char32_t point);
 
-/// A label of which something can be seen: spaces at its ends as ␣, a dotted circle under an accent
-/// without a letter. An empty label stays empty.
+/// Makes a label visible: replaces leading and trailing spaces by ␣, and adds a dotted circle to a
+/// combining mark without a base letter. An empty label stays empty.
 std::string visible(std::string_view label);
 
-/// A caption has a line of its own, where isolates do no harm: they keep the two sides of "source →
-/// target" apart when one of them runs from right to left.
+/// As `visible`, for a caption on a line of its own: keeps bidirectional isolates, which separate
+/// the two sides of "source → target" if one of them is right-to-left.
 std::string visible_caption(std::string_view caption);
 
 }  // namespace attune::text

@@ -2,7 +2,7 @@
 #include <climits>
 #include <cstdlib>
 
-// Without the C++ bindings, which are another library.
+// Skips the C++ bindings, which are a separate library.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -21,9 +21,8 @@ void check(int status, const char* what) {
   fail("workers", "{}: {}", what, std::string_view(text.data(), length));
 }
 
-/// The number of processes that a launcher of Open MPI, MPICH or Slurm has started, or 1 if it does
-/// not say. Without a launcher it is 0: then MPI need not be started, which takes a third of a
-/// second.
+/// The number of processes that a launcher of Open MPI, MPICH or Slurm started, or 1 if it is
+/// unknown. Without a launcher it is 0. MPI_Init, which takes a third of a second, is then skipped.
 int launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char* size = std::getenv(name)) return std::atoi(size);
@@ -62,7 +61,7 @@ class MpiMessages : public Messages {
   template <class Call, class Byte>
   static Pending start(Call* call, const char* name, std::span<Byte> bytes, int peer, int tag) {
     if (bytes.size() > INT_MAX)
-      fail("workers", "a message of {} bytes, which MPI cannot send", bytes.size());
+      fail("workers", "MPI cannot send a message of {} bytes", bytes.size());
     MPI_Request request;
     check(call(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, tag, MPI_COMM_WORLD,
                &request),
@@ -84,15 +83,15 @@ std::unique_ptr<Messages> Messages::join() {
   if (expected == 0) return nullptr;
   int started = 0;
   check(MPI_Initialized(&started), "MPI_Initialized");
-  if (started) fail("workers", "MPI was started already");
+  if (started) fail("workers", "MPI is already initialised in this process");
   check(MPI_Init(nullptr, nullptr), "MPI_Init");
   auto messages = std::make_unique<MpiMessages>();
   if (messages->count() > 1) return messages;
   messages->leave();
   if (expected > 1) {
     fail("workers",
-         "{} processes were started, but MPI joins none of them: was it "
-         "another MPI's launcher than the one attune was built with?",
+         "{} processes were started, but MPI connects none of them: use the launcher of the MPI "
+         "that attune was built with",
          expected);
   }
   return nullptr;

@@ -15,15 +15,14 @@
 
 namespace attune::nn {
 
-/// The terms of a shard in the sums: the gradients of all parameters, and its loss (f64).
+/// The summands of one shard: the gradients of all parameters, then the loss (f64).
 using Terms = std::vector<Tensor>;
 
 namespace detail {
 
-/// Adds the terms of shards 0, 1, 2, ... in a fixed tree: two neighbouring subtrees with the same
-/// number of shards, the left one with an even index, are added to make one. Subtrees that remain
-/// at the end are added from the right. So the sum does not depend on which worker added which
-/// subtrees.
+/// Adds the terms of shards 0, 1, 2, ... in a fixed tree: merges two adjacent subtrees with the
+/// same number of shards if the index of the left one is even. `finish` adds the remaining subtrees
+/// from right to left. So the sum does not depend on which worker added which subtrees.
 class ShardTree {
  public:
   /// The subtree of the shards [index · 2^level, (index + 1) · 2^level).
@@ -33,7 +32,7 @@ class ShardTree {
     Terms sum;
   };
 
-  /// From left to right.
+  /// Adds a subtree; call it in ascending order of shards.
   void push(Node node) {
     while (!nodes_.empty() && nodes_.back().level == node.level && node.index % 2 == 1 &&
            nodes_.back().index == node.index - 1) {
@@ -42,7 +41,7 @@ class ShardTree {
     nodes_.push_back(std::move(node));
   }
 
-  /// The sum of all. There must be one.
+  /// The sum of all nodes, of which there must be at least one.
   Terms finish() {
     Terms sum = std::move(nodes_.back().sum);
     for (nodes_.pop_back(); !nodes_.empty();) sum = add_to_last(sum);
@@ -67,33 +66,33 @@ class ShardTree {
 
 namespace {
 
-/// share · loss and its gradients; zeros for parameters on which it does not depend, and for all
-/// without a loss.
-Terms terms(const Parameters& parameters, const Var& loss, double share) {
+/// weight · loss and its gradients; zeros for parameters on which it does not depend, or if it is
+/// undefined.
+Terms terms(const Parameters& parameters, const Var& loss, double weight) {
   Gradients gradients;
-  double part = 0;
+  double weighted = 0;
   if (loss.defined()) {
-    part = share * loss.item();
-    gradients = backward(loss, full(loss.shape(), share, loss.dtype()));
+    weighted = weight * loss.item();
+    gradients = backward(loss, full(loss.shape(), weight, loss.dtype()));
   }
   Terms all;
   for (const auto& [name, w] : parameters) {
     const Tensor* gradient = gradients.find(w);
     all.push_back(gradient ? *gradient : zeros(w.shape(), w.dtype()));
   }
-  all.push_back(scalar(part, DType::f64));
+  all.push_back(scalar(weighted, DType::f64));
   return all;
 }
 
-/// Elements [begin, end) of one of the terms.
+/// Elements [begin, end) of the tensor terms[term].
 struct Piece {
   std::size_t term;
   Index begin, end;
 };
 
-/// The share of all elements that worker `rank` adds up.
+/// The part of all elements that worker `rank` reduces.
 std::vector<Piece> part_of(const Terms& terms, int rank, int count) {
-  constexpr Index most = Index{1} << 27;  // elements of one message: MPI counts bytes in an int
+  constexpr Index most = Index{1} << 27;  // elements per message, as MPI counts bytes in an int
   Index size = 0, at = 0;
   for (const Tensor& x : terms) size += x.size();
   const Index first = rank * size / count, last = (rank + 1) * size / count;
@@ -106,7 +105,7 @@ std::vector<Piece> part_of(const Terms& terms, int rank, int count) {
   return pieces;
 }
 
-/// Views.
+/// Views of the pieces.
 Terms pieces_of(const Terms& terms, const std::vector<Piece>& pieces) {
   Terms all;
   for (const auto& [term, begin, end] : pieces)
@@ -120,8 +119,8 @@ Terms uninitialized_like(const Terms& terms) {
   return all;
 }
 
-/// Restricts this process to share `index` of `count` of these CPUs: otherwise several processes
-/// bind their threads to the same ones.
+/// Restricts this process to part `index` of `count` of these CPUs. Otherwise several processes
+/// would bind their threads to the same CPUs.
 void take_cpus(const std::vector<int>& cpus, Index index, Index count) {
   const Index n = std::ssize(cpus);
   if (count < 2 || n == 0) return;
@@ -130,7 +129,7 @@ void take_cpus(const std::vector<int>& cpus, Index index, Index count) {
   const Index begin = count > n ? index % n : index * n / count,
               end = count > n ? begin + 1 : (index + 1) * n / count;
   for (Index i = begin; i < end; ++i) CPU_SET(cpus[static_cast<std::size_t>(i)], &set);
-  sched_setaffinity(0, sizeof set, &set);  // a hint: it may be refused
+  sched_setaffinity(0, sizeof set, &set);  // optional: a failure is ignored
 }
 
 }  // namespace
@@ -167,13 +166,13 @@ void Workers::abort() {
 
 std::string Workers::name(int rank) const { return detail::worker_name(rank, hosts_); }
 
-std::vector<std::string> Workers::gather(const std::string& said, std::optional<double> patience) {
+std::vector<std::string> Workers::gather(const std::string& text, std::optional<double> patience) {
   const auto own = static_cast<std::size_t>(rank_);
   std::vector<std::string> all(static_cast<std::size_t>(count_));
-  all[own] = said;
+  all[own] = text;
   if (count_ == 1) return all;
   std::vector<std::uint64_t> sizes(all.size());
-  sizes[own] = said.size();
+  sizes[own] = text.size();
   const auto exchange = [&](int tag, auto bytes_of_worker) {
     detail::Exchange messages(*messages_, hosts_, patience.value_or(options_.patience));
     for (std::size_t r = 0; r < all.size(); ++r) {
@@ -189,25 +188,25 @@ std::vector<std::string> Workers::gather(const std::string& said, std::optional<
   return all;
 }
 
-Workers::Sum Workers::backward(const Parameters& parameters, std::span<const double> shares,
+Workers::Sum Workers::backward(const Parameters& parameters, std::span<const double> weights,
                                const std::function<Var(Index shard)>& loss) {
-  const Index shards = std::ssize(shares);
+  const Index shards = std::ssize(weights);
   if (shards < count_) {
     fail("workers", "{} workers cannot share a batch of {} shard{}", count_, shards,
          shards == 1 ? "" : "s");
   }
   if (shards == 1) {
     const Var one = loss(0);
-    return {shares[0] * one.item(),
-            attune::backward(one, full(one.shape(), shares[0], one.dtype()))};
+    return {weights[0] * one.item(),
+            attune::backward(one, full(one.shape(), weights[0], one.dtype()))};
   }
   const auto [begin, end] = shards_of(rank_, shards);
   detail::ShardTree tree;
   bool cancelled = false;
   try {
     for (Index shard = begin; shard < end; ++shard) {
-      const double share = shares[static_cast<std::size_t>(shard)];
-      tree.push({0, shard, terms(parameters, share == 0 ? Var() : loss(shard), share)});
+      const double weight = weights[static_cast<std::size_t>(shard)];
+      tree.push({0, shard, terms(parameters, weight == 0 ? Var() : loss(shard), weight)});
     }
   } catch (const Cancelled&) {
     cancelled = true;
@@ -221,7 +220,7 @@ Workers::Sum Workers::backward(const Parameters& parameters, std::span<const dou
 }
 
 std::vector<Tensor> Workers::total(const detail::ShardTree& own, Index shards) {
-  constexpr int tag = 2;  // gather has 0 and 1
+  constexpr int tag = 2;  // gather uses 0 and 1
   const Terms& like = own.nodes().front().sum;
   const std::vector<Piece> mine = part_of(like, rank_, count_);
   // This worker's part of each subtree, from left to right.
@@ -234,7 +233,7 @@ std::vector<Tensor> Workers::total(const detail::ShardTree& own, Index shards) {
       continue;
     }
     const auto [begin, end] = shards_of(r, shards);
-    detail::ShardTree theirs;  // without sums, for its nodes
+    detail::ShardTree theirs;  // has no sums; only its nodes are used
     for (Index shard = begin; shard < end; ++shard) theirs.push({0, shard, {}});
     for (const auto& [level, index, none] : theirs.nodes()) {
       parts.push_back({level, index, uninitialized_like(pieces_of(like, mine))});

@@ -1,4 +1,4 @@
-// Data-parallel training by several processes.
+// Data-parallel training with several processes.
 #pragma once
 
 #include <functional>
@@ -19,43 +19,45 @@ class ShardTree;
 }  // namespace detail
 
 struct WorkersOptions {
-  double patience = 300;  // seconds to wait for a worker that does not respond
+  double patience = 300;  // timeout in seconds for a worker that does not respond
 };
 
-/// The processes that train one model together, as mpirun or Slurm started them; a single one
-/// without a launcher, or where attune was built without MPI.
+/// The processes (workers) that train one model together, started by mpirun or Slurm. Without a
+/// launcher, or if attune was built without MPI, there is one worker.
 ///
-/// A batch is split into shards, whose number is a hyperparameter and does not depend on the
-/// machine. Each worker computes some of them, and all get the same sum:
+/// A batch is split into shards. Their number is a hyperparameter and does not depend on the
+/// machine. Each worker computes some shards, and all workers get the same sum:
 ///
 ///     nn::Workers workers;
 ///     for (...) {
 ///       auto [loss, gradients] =
-///           workers.backward(params, shares, [&](Index s) { return model.loss(shards[s]); });
+///           workers.backward(params, weights, [&](Index s) { return model.loss(shards[s]); });
 ///       adam.step(gradients);
 ///     }
 ///
-/// Gradients are added in one tree of shard numbers, ((0 + 1) + (2 + 3)) + ..., wherever the shards
-/// were computed: the weights have the same bits with any number of workers, each with any number
-/// of threads. With one worker this is gradient accumulation.
+/// Gradients are added in a fixed tree over the shard indices, ((0 + 1) + (2 + 3)) + ..., so
+/// training is reproducible bit for bit with any number of workers and threads.
 ///
-/// Every worker must call the same functions in the same order. If a worker hangs or the network is
-/// broken, a worker that waits for it longer than `patience` throws an Error that names it. When
-/// one worker is killed, mpirun ends all of them; a worker that cannot continue calls `abort`, the
-/// only option after an error that leaves messages pending.
+/// Every worker must call the same functions in the same order. If a worker does not respond for
+/// `patience` seconds, the workers that wait for it throw an Error with its name. After such an
+/// error, messages are pending and a worker can only call `abort`. If a worker is killed, mpirun
+/// terminates all of them.
 class Workers {
  public:
-  /// Joins the others. Those of one machine share out its CPUs, so this comes before threads are
-  /// used. Throws where MPI cannot be used, or in a second Workers.
+  /// Joins the group of workers. Workers on one machine divide its CPUs among themselves, so
+  /// construct it before the first use of threads. Throws if MPI is not usable, or on a second
+  /// Workers.
   explicit Workers(const WorkersOptions& options = {});
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  /// Waits until all workers end, but not after an exception, of which the others do not know.
+  /// Waits until all workers reach it. During stack unwinding it does not wait, as the other
+  /// workers do not know of the exception.
   ~Workers();
 
+  /// Index of this worker, from 0, and number of workers.
   int rank() const { return rank_; }
   int count() const { return count_; }
-  /// "worker 2 of 4 on node7": the first is 0.
+  /// For messages, such as "worker 2 of 4 on node7"; 2 is the rank.
   std::string name(int rank) const;
   std::string name() const { return name(rank_); }
 
@@ -72,23 +74,23 @@ class Workers {
     Gradients gradients;
   };
 
-  /// Σ_s shares[s] · loss(s) and its gradients; with several shards those of all parameters, zeros
-  /// where no loss depends on one. A shard whose share is 0 is not computed. Throws
-  /// where there are fewer shards than workers, and Cancelled in all workers where one is cancelled.
-  Sum backward(const Parameters& parameters, std::span<const double> shares,
+  /// Σ_s weights[s] · loss(s) and its gradients, for s = 0 .. weights.size() - 1. With several
+  /// shards, every parameter has a gradient, which may be zero. Skips shards with weight 0. Throws
+  /// on fewer shards than workers; throws Cancelled in all workers if one is cancelled.
+  Sum backward(const Parameters& parameters, std::span<const double> weights,
                const std::function<Var(Index shard)>& loss);
 
-  /// Ends all workers with status 1, after an error from which this one cannot recover. Does
-  /// nothing if there are no others.
+  /// Terminates all workers with exit status 1, after an error from which this one cannot recover.
+  /// Does nothing if there is only one worker.
   void abort();
 
-  /// Returns to every worker the texts of all, by rank. Give a longer `patience` than that of the
-  /// options where a worker first waits for input.
-  std::vector<std::string> gather(const std::string& said, std::optional<double> patience = {});
+  /// All-gather of strings: returns to every worker the `text` of all workers, by rank. `patience`
+  /// overrides that of the options, for example if a worker waits for input before the call.
+  std::vector<std::string> gather(const std::string& text, std::optional<double> patience = {});
 
  private:
-  /// The sums of all workers. Each receives the others' sums of its own part of all elements, adds
-  /// them in the order of the tree, and sends the totals to all.
+  /// Reduces the sums of all workers. Each worker receives the sums for its part of the elements,
+  /// adds them in the order of the tree, and sends the totals to all workers.
   std::vector<Tensor> total(const detail::ShardTree& own, Index shards);
 
   WorkersOptions options_;

@@ -221,7 +221,7 @@ TEST_CASE("attune train: a run is resumed from a whole checkpoint, on its own te
   }
   std::filesystem::copy_file(corpus / "out/best.safetensors", last,
                              std::filesystem::copy_options::overwrite_existing);
-  CHECK(contains(error_of(resume), last + ": checkpoint: there is no 'adam.steps'"));
+  CHECK(contains(error_of(resume), last + ": checkpoint: 'adam.steps' is missing"));
 }
 
 TEST_CASE("attune train: what is wrong with a file of options is said with its line") {

@@ -120,7 +120,7 @@ TEST_CASE("attune train: what is wrong with alignments is said with file and lin
   const std::string all = read(corpus.alignments()), rest = all.substr(all.find('\n')),
                     file = corpus / "bad.links", no_link = "' is not a link SOURCE-TARGET";
   for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
-           {all + "0-0\n", ":401: a line too many, there are 400 sentences"},
+           {all + "0-0\n", ":401: more lines than the 400 sentences"},
            {rest.substr(1), ":..."},
            {"", ":1: the file ends, expected links of the pair at " + corpus / "train.en" + ":1"},
            {"0-7" + rest, ":1: link '0-7': target position 7 is beyond the ..."},
@@ -216,9 +216,8 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
                     "--joint yes: both sides share the source's options, expected none for the "
                     "target alone"}});
   write(corpus / "words.xx", "EINS\nEINS\n");
-  check_refused(
-      {{corpus.train("e", one_epoch + target),
-        corpus / "words.xx:2: 'EINS' stands in line 1 already, expected each token once"}});
+  check_refused({{corpus.train("e", one_epoch + target),
+                  corpus / "words.xx:2: 'EINS' is already in line 1, expected each token once"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 

@@ -499,7 +499,8 @@ TEST_CASE("attune: every model by name, with attention or without, learns and pr
           40);
   }
   CHECK(error_of(files.train("o", {"--model", "sutskever", "--score", "dot"})) ==
-        "attune: --score: the model sutskever has no such option, only bahdanau, nematus, luong");
+        "attune: --score: the model sutskever has no such option, unlike bahdanau, "
+        "nematus, luong");
 }
 
 TEST_CASE("attune train: other cells and models train, and killed and resumed end the same") {

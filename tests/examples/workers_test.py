@@ -112,7 +112,7 @@ def check_refusals(program, directory):
     assert "worker 1 of 2 on" in line and "has out = b" in line and "has out = a" in line, line
     alone = subprocess.run([program, "train", *out], env=dict(ENVIRONMENT, OMPI_COMM_WORLD_SIZE="2"), text=True,
                            capture_output=True)  # as if started by another MPI's mpirun
-    assert alone.returncode == 1 and "2 processes were started, but MPI joins none of them" in alone.stderr, alone
+    assert alone.returncode == 1 and "2 processes were started, but MPI connects none of them" in alone.stderr, alone
     assert not (directory / "refused" / "last.safetensors").exists()
 
 

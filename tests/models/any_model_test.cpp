@@ -109,11 +109,11 @@ TEST_CASE("AnyModel: options that are not the model's are errors which say whose
       "model: 'perceptron' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
       "transformer",
       models::model_options("perceptron"));
-  CHECK_ERROR("input-feeding: the model bahdanau has no such option, only luong",
+  CHECK_ERROR("input-feeding: the model bahdanau has no such option, unlike luong",
               models::set(options, "input-feeding", "yes"));
-  CHECK_ERROR("layers: the model bahdanau has no such option, only sutskever",
+  CHECK_ERROR("layers: the model bahdanau has no such option, unlike sutskever",
               models::set(options, "layers", "2"));
-  CHECK_ERROR("colour: there is no such option of the model bahdanau",
+  CHECK_ERROR("colour: the model bahdanau has no such option",
               models::set(options, "colour", "red"));
   CHECK_ERROR("window: 'local' is not one of global, local-m, local-p",
               models::set(options, "window", "local"));
@@ -124,14 +124,14 @@ TEST_CASE("AnyModel: options that are not the model's are errors which say whose
   CHECK(std::get<models::BahdanauOptions>(options.own).score.kind == "scaled_dot");
   auto map = to_map(options_of(options));
   map.erase("hidden");
-  CHECK_ERROR("options: there is no 'hidden'", set_from(options_of(options), map));
+  CHECK_ERROR("options: 'hidden' is missing", set_from(options_of(options), map));
   nn::Parameters params(1);
   options.name = "luong";
-  CHECK_ERROR("AnyModel: the options are not those of the model luong",
+  CHECK_ERROR("AnyModel: the options belong to another model than luong",
               AnyModel(params, options, kSizes));
   options = models::model_options("sutskever");
   options.coverage_loss = 1;
-  CHECK_ERROR("AnyModel: coverage is of attention, and this model has none",
+  CHECK_ERROR("AnyModel: a coverage loss requires a model with attention",
               AnyModel(params, options, kSizes));
 }
 
@@ -217,8 +217,9 @@ TEST_CASE("AnyModel: a state of another model is an error") {
   const AnyModel a(params[0], sized("bahdanau"), kSizes), b(params[1], sized("luong"), kSizes);
   const auto [source, mask] = text::make_source_batch(random_sentences({2}, 11, 6));
   const auto state = a.start(a.encode(source, mask));
-  CHECK_ERROR("AnyModel: a value of another model", b.select(state, Tensor::of({1}, {0})));
-  CHECK_ERROR("AnyModel: a value of another model", b.select({}, Tensor::of({1}, {0})));
+  CHECK_ERROR("AnyModel: the value belongs to another model",
+              b.select(state, Tensor::of({1}, {0})));
+  CHECK_ERROR("AnyModel: the value belongs to another model", b.select({}, Tensor::of({1}, {0})));
 }
 
 // ---- Ensembles

@@ -187,7 +187,7 @@ TEST_CASE("force_decode: shapes that do not fit and a target without </s> are er
   text::Batch cut = kBatch;
   cut.target_mask = test::ragged_mask(4, {4, 1, 1});
   CHECK_THROWS_WITH_AS(hypotheses(random_forced(), cut),
-                       "force_decode: target 2 does not end with word 2", Error);
+                       "force_decode: target 2 does not end with the end token 2", Error);
 }
 
 using Tokens = std::vector<std::string>;

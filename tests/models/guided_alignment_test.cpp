@@ -94,7 +94,7 @@ TEST_CASE("loss: a guide adds its weight times the loss of the attention") {
   CHECK(models::loss(model, batch, {.guide = guide}).item() ==
         doctest::Approx(models::loss(model, batch).item() + 0.3 * attention).epsilon(1e-12));
   nn::Parameters others(4, DType::f64);
-  CHECK_ERROR("loss: a loss of attention is asked for, but there is no attention",
+  CHECK_ERROR("loss: a coverage loss or a guide requires a model with attention",
               models::loss(AnyModel(others, sized("sutskever"), kSizes), batch, {.guide = guide}));
 }
 

@@ -234,7 +234,7 @@ TEST_CASE("heatmap: small weights are drawn in proportion to the darkest, but to
 
 TEST_CASE("heatmap: a wrong number of weights is named with the shape") {
   const Heatmap map{{"a", "b"}, {"x", "y", "z"}, std::vector<double>(7), ""};
-  const std::string expected = "heatmap: weights has 7 values, but 2 rows x 3 columns need 6";
+  const std::string expected = "heatmap: 7 weights, but 2 rows x 3 columns require 6";
   CHECK_THROWS_WITH_AS(terminal(map), expected.c_str(), attune::Error);
   CHECK_THROWS_WITH_AS(svg(map), expected.c_str(), attune::Error);
 }

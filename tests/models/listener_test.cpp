@@ -50,7 +50,7 @@ TEST_CASE("Listener: gradients are central differences") {
 TEST_CASE("Listener: no layers, and a layer that joins nothing, are errors") {
   nn::Parameters params(1, DType::f64);
   CHECK_ERROR("Listener: there is no layer", Listener(params, {.join = {}}));
-  CHECK_ERROR("Listener: layer 2 joins 0 steps", Listener(params, {.join = {2, 0}}));
+  CHECK_ERROR("Listener: layer 2 joins 0 steps, expected >= 1", Listener(params, {.join = {2, 0}}));
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST_CASE("model_file: a paper's class and AnyModel read each other's files") {
   CHECK(written(any.model, any.codecs) == written(AnyModel(model), codecs()));
   save(path, any.model, *any.parameters, any.codecs);
   CHECK(same_weights(*load<Luong>(path).parameters, params));
-  CHECK_ERROR(path.string() + ": checkpoint: its model is 'luong', expected bahdanau",
+  CHECK_ERROR(path.string() + ": checkpoint: the model is 'luong', expected bahdanau",
               load<Bahdanau>(path));
 }
 
@@ -123,24 +123,23 @@ TEST_CASE("model_file: what is no file of the model is refused in one line, afte
     return message.substr(path.string().size() + 2);
   };
   CHECK(error([](auto& f) { f.metadata["model"] = "seq2seq"; }) ==
-        "checkpoint: its model is seq2seq, which there is no longer: train it again with model = "
-        "nematus");
+        "checkpoint: the model seq2seq was removed: train again with model = nematus");
   CHECK(error([](auto& f) { f.metadata["format"] = "attune speech 1"; }) ==
         "checkpoint: the format is 'attune speech 1', expected 'attune pairs 1'");
   CHECK(error([](auto& f) { f.metadata.erase("format"); }) ==
-        "checkpoint: the format is not named, expected 'attune pairs 1'");
+        "checkpoint: the format is missing, expected 'attune pairs 1'");
   for (const char* entry : {"model", "source_tokenizer", "target_vocabulary"})
     CHECK(error([&](auto& f) { f.metadata.erase(entry); }) ==
-          fmt::format("checkpoint: there is no '{}' in it", entry));
-  CHECK(error([](auto& f) { f.metadata.erase("hidden"); }) == "options: there is no 'hidden'");
+          fmt::format("checkpoint: '{}' is missing", entry));
+  CHECK(error([](auto& f) { f.metadata.erase("hidden"); }) == "options: 'hidden' is missing");
   CHECK(error([](auto& f) { f.metadata["hidden"] = "many"; }) ==
         "hidden: 'many' is not a whole number from 1 to 65536");
   CHECK(error([](auto& f) { f.metadata["source_vocabulary"] = "[1"; }) ==
         "source_vocabulary: vocabulary: a JSON array of tokens was expected");
   CHECK(error([](auto& f) { f.tensors["decoder.V"] = zeros({2}); }) ==
-        "checkpoint: 'decoder.V' is no part of the model of its options");
+        "checkpoint: 'decoder.V' is not a parameter of the model");
   CHECK(error([](auto& f) { f.tensors.erase("decoder.W_feed"); }) ==
-        "checkpoint: there is no 'decoder.W_feed' (4, 16) in it");
+        "checkpoint: 'decoder.W_feed' (4, 16) is missing");
   CHECK(error([](auto& f) { f.metadata["embedding"] = "5"; }) ==
         "checkpoint: 'target.E' is f32 (8, 3), but f32 (8, 5) was expected");
   load(changed(directory, [](auto& f) { f.tensors["adam.m.x"] = zeros({2}); }));  // no error

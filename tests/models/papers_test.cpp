@@ -426,13 +426,12 @@ TEST_CASE("papers: options that do not fit are named") {
     return error_of([&] { Made(text, "", 4, DType::f64, sizes); });
   };
   CHECK(error("bahdanau tied=target-output readout=5") ==
-        "tied: the output's table takes a readout of the embedding's size 6, not 5");
+        "tied: a tied output layer requires a readout of the embedding size 6, not 5");
   CHECK(error("luong tied=target-output") ==
-        "tied: the output's table takes a readout of the embedding's size 6, not 4");
-  CHECK(error("nematus tied=all") ==
-        "tied: one table for all takes one vocabulary, not 9 and 8 words");
+        "tied: a tied output layer requires a readout of the embedding size 6, not 4");
+  CHECK(error("nematus tied=all") == "tied: all requires equal vocabulary sizes, not 9 and 8");
   CHECK(error("luong reading=bidirectional score=dot") ==
-        "Luong: a decoder of 4 cannot start from the last state of an encoder of 2");
+        "Luong: a decoder of 4 cannot start from a final encoder state of 2");
   CHECK(error("sutskever", {0, 8}) == "Embedding: vocabulary = 0 is less than 1, in source");
   CHECK(error("luong", {9, -3}) == "Embedding: vocabulary = -3 is less than 1, in target");
   const auto unchecked = [](BahdanauOptions options) {

@@ -117,7 +117,7 @@ TEST_CASE("sample: without an end word, all sentences have max_length words, in 
   }
   CHECK(ends);  // `</s>` is a word as any other
   CHECK(decoder.rows_of_steps == std::vector<Index>(9, 20));
-  CHECK_ERROR("sample: the end word -2 is neither in 0 to 5 nor -1 (none)",
+  CHECK_ERROR("sample: the end token -2 is not in -1 (none) to 5",
               sample(decoder, 2, {}, {.end = -2}));
 }
 
@@ -163,12 +163,12 @@ TEST_CASE("sample: a seed gives the same sentences again, another seed others") 
 TEST_CASE("sample: options out of range are errors") {
   const TableDecoder decoder(random_table(2));
   const auto run = [&](const SamplingOptions& options) { sample(decoder, 2, options); };
-  CHECK_ERROR("sample: the temperature is not finite and above 0", run({.temperature = 0}));
+  CHECK_ERROR("sample: temperature = 0 is not in (0, inf)", run({.temperature = 0}));
   CHECK_THROWS_AS(run({.temperature = std::nan("")}), Error);
-  CHECK_ERROR("sample: top_k is less than 0", run({.top_k = -1}));
-  CHECK_ERROR("sample: top_p is not above 0 and at most 1", run({.top_p = 0}));
+  CHECK_ERROR("sample: top_k = -1 is less than 0", run({.top_k = -1}));
+  CHECK_ERROR("sample: top_p = 0 is not in (0, 1]", run({.top_p = 0}));
   CHECK_THROWS_AS(run({.top_p = 1.1}), Error);
-  CHECK_ERROR("sample: max_length is less than 1", sample(decoder, 2, {}, {.max_length = 0}));
+  CHECK_ERROR("sample: max_length = 0 is less than 1", sample(decoder, 2, {}, {.max_length = 0}));
   const auto [source, mask] = text::make_source_batch({{Sentence{4}, {5}}}, DType::f64);
   CHECK_THROWS_WITH_AS(models::sample(decoder, decoder.encode(source, mask), {}, {}, {{1, 2, 3}}),
                        "sample: 3 numbers for 2 sentences", Error);

@@ -471,7 +471,7 @@ TEST_CASE("search, sample: without a source") {
 
 TEST_CASE("search: an end that is no word is an error") {
   const Bigrams model{zeros({3, 3})};
-  CHECK_ERROR("search: the end word 3 is neither in 0 to 2 nor -1 (none)",
+  CHECK_ERROR("search: the end token 3 is not in -1 (none) to 2",
               models::search(model, models::no_source(1), {.begin = 0, .end = 3}));
 }
 
@@ -503,7 +503,7 @@ TEST_CASE("search: models that know a source by its last state say where there i
   const auto check = [&](const auto& model, const char* name) {
     const models::Encoded source{.h = zeros({2, 1, 8}), .last = {}, .mask = ones({2, 1})};
     const std::string what =
-        fmt::format("{}: the source has no last state: Encoded::last is empty", name);
+        fmt::format("{}: the source has no final state: Encoded::last is empty", name);
     CHECK_THROWS_WITH_AS(models::search(model, source), what.c_str(), Error);
   };
   check(
@@ -623,24 +623,24 @@ TEST_CASE("search: what a model gives for other rows or places is named") {
 
 TEST_CASE("search: options out of range are errors") {
   const auto run = [](const SearchOptions& options) { return best(endless(), options); };
-  CHECK_ERROR("search: the beam 0 is less than 1", run({.beam = 0}));
-  CHECK_ERROR("search: max_length is less than 1", run({.max_length = 0}));
-  CHECK_ERROR("search: best 3 is not in 1 to beam 2", run({.beam = 2, .best = 3}));
-  CHECK_ERROR("search: best 0 is not in 1 to beam 1", run({.best = 0}));
-  CHECK_ERROR("search: the length penalty is not finite",
+  CHECK_ERROR("search: beam = 0 is less than 1", run({.beam = 0}));
+  CHECK_ERROR("search: max_length = 0 is less than 1", run({.max_length = 0}));
+  CHECK_ERROR("search: best = 3 is not in 1 to beam = 2", run({.beam = 2, .best = 3}));
+  CHECK_ERROR("search: best = 0 is not in 1 to beam = 1", run({.best = 0}));
+  CHECK_ERROR("search: length_penalty = inf is not finite",
               run({.length_penalty = std::numeric_limits<double>::infinity()}));
   CHECK_THROWS_AS(run({.length_penalty = std::numeric_limits<double>::quiet_NaN()}), Error);
-  CHECK_ERROR("search: the coverage penalty is not finite and at least 0",
+  CHECK_ERROR("search: coverage_penalty = -0.1 is not in [0, inf)",
               run({.coverage_penalty = -0.1}));
 }
 
 TEST_CASE("search: scores from which nothing can be chosen are errors") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (double bad : {inf, nan}) {
-    CHECK_ERROR("search: the model's scores are not numbers",
+    CHECK_ERROR("search: the model's logits are NaN",
                 search_with(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.})));
   }
-  CHECK_ERROR("search: the model leaves no word possible",
+  CHECK_ERROR("search: all tokens have probability 0",
               search_with(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf})));
 }
 
@@ -649,7 +649,7 @@ TEST_CASE("search: a penalty on coverage without attention is an error") {
   const auto [source, mask] = text::make_source_batch({{Sentence{4}}}, DType::f64);
   CHECK_THROWS_WITH_AS(
       models::search(decoder, decoder.encode(source, mask), {.coverage_penalty = 1}),
-      "search: there is a coverage penalty, but the model has no attention", Error);
+      "search: a coverage penalty requires a model with attention", Error);
 }
 
 }  // namespace

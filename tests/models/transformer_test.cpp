@@ -324,7 +324,7 @@ TEST_CASE("TransformerLm: it learns a text, and writes it") {
     CHECK_FALSE(h.weights.defined());
   }
   CHECK(search(model, no_source(1), {.beam = 2})[0][0].words == text[0]);
-  CHECK_ERROR("loss: a loss of attention is asked for, but there is no attention",
+  CHECK_ERROR("loss: a coverage loss or a guide requires a model with attention",
               loss(model, no_source(2), target, {.coverage = 1}));
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("Transformer: options and sources that do not fit are errors") {
   CHECK(made([](auto& o) { o.decoder_layers = 0; }) ==
         "decoder-layers: '0' is not a whole number from 1 to 64");
   CHECK(made([](auto& o) { o.tied = Tied::all, o.source_vocabulary = 10; }) ==
-        "tied: one table for all takes one vocabulary, not 10 and 9 words");
+        "tied: all requires equal vocabulary sizes, not 10 and 9");
   CHECK(made([](auto& o) { o.layer.dropout = 1; }) ==
         "dropout: '1' is not a number from 0 to 0.99");
 
@@ -351,7 +351,7 @@ TEST_CASE("Transformer: options and sources that do not fit are errors") {
   CHECK_ERROR("Transformer: the source has no annotations: Encoded::h is undefined",
               search(usual.model, no_source(2)));
   CHECK_ERROR(
-      "search: source 1 has no words",
+      "search: source 1 has no tokens",
       search(usual.model, text::SourceBatch{ragged().source, test::ragged_mask(4, {4, 0, 2})}));
 }
 

@@ -110,7 +110,7 @@ TEST_CASE("optimisers: a state that does not fit is an error and changes nothing
       CHECK(same(two.state(), before));
     };
     const std::string steps = (kind.name == "Adam" ? "adam" : "sgd") + std::string(".steps");
-    CHECK_ERROR("checkpoint: there is no '" + steps + "' in it", two.optimiser->load({}));
+    CHECK_ERROR("checkpoint: '" + steps + "' is missing", two.optimiser->load({}));
     for (const char* wrong : {"", "-1", "1.5", "many", "3 "}) {
       Safetensors file = fresh;
       file.metadata.at(steps) = wrong;
@@ -123,7 +123,7 @@ TEST_CASE("optimisers: a state that does not fit is an error and changes nothing
       refused(file);
       file.tensors.erase(name);
       refused(file);
-      CHECK_ERROR("checkpoint: there is no '" + name + "' " + to_string(tensor.shape()) + " in it",
+      CHECK_ERROR("checkpoint: '" + name + "' " + to_string(tensor.shape()) + " is missing",
                   two.optimiser->load(file));
     }
     two.optimiser->load(fresh);
@@ -193,7 +193,7 @@ TEST_CASE("optimisers: gradients of others need not be finite, but must not be a
     Two two(kind);
     const Var other = variable(zeros({1}));
     two.optimiser->step(gradients_of({{two.a, ones({2, 3})}, {other, ones({1}) / 0.0}}));
-    CHECK_ERROR(kind.name + ": none of its parameters is among the gradients",
+    CHECK_ERROR(kind.name + ": no parameter has a gradient",
                 two.optimiser->step(gradients_of({{other, ones({1})}})));
     CHECK(two.optimiser->steps() == 1);
   }
@@ -204,7 +204,8 @@ TEST_CASE("optimisers: a parameter that is added afterwards is an error") {
     Two two(kind);
     const Tensor before = two.a.value().clone();
     two.params.add("late", {3}, nn::init::zeros());
-    CHECK_ERROR(kind.name + ": parameters were added after the optimiser was made", two.step());
+    CHECK_ERROR(kind.name + ": parameters were added after the optimiser was constructed",
+                two.step());
     CHECK(identical(two.a.value(), before));
   }
 }

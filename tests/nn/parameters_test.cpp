@@ -106,8 +106,8 @@ TEST_CASE("Parameters: count is the number of all elements") {
 TEST_CASE("Parameters: an unknown path, integers and no initial values are errors") {
   nn::Parameters params;
   params.add("layer.W", {2}, nn::init::zeros());
-  CHECK_ERROR("Parameters: there is no 'layer.w'", params["layer.w"]);
-  CHECK_ERROR("Parameters: 'w' has no initial values", params.add("w", {2}, nullptr));
+  CHECK_ERROR("Parameters: 'layer.w' does not exist", params["layer.w"]);
+  CHECK_ERROR("Parameters: 'w' has no initialiser", params.add("w", {2}, nullptr));
   CHECK_ERROR("Parameters: f32 or f64 was expected", nn::Parameters(1, DType::i32));
 }
 
@@ -219,9 +219,9 @@ TEST_CASE("init::orthogonal: blocks differ from each other") {
 
 TEST_CASE("init::glorot and init::orthogonal refuse what is not a row of blocks") {
   CHECK_ERROR("glorot: a matrix was expected: (3)", draw({3}, nn::init::glorot()));
-  CHECK_ERROR("glorot: a matrix of 2 blocks side by side was expected: (3, 7)",
+  CHECK_ERROR("glorot: a matrix of 2 concatenated blocks was expected: (3, 7)",
               draw({3, 7}, nn::init::glorot(2)));
-  CHECK_ERROR("orthogonal: a matrix of 2 blocks side by side was expected: (3, 7)",
+  CHECK_ERROR("orthogonal: a matrix of 2 concatenated blocks was expected: (3, 7)",
               draw({3, 7}, nn::init::orthogonal(2)));
   CHECK_THROWS_AS(draw({2, 3, 4}, nn::init::orthogonal()), Error);
   CHECK_THROWS_AS(draw({2, 3}, nn::init::glorot(0)), Error);
@@ -276,8 +276,7 @@ TEST_CASE(
       CHECK(identical(model.params.all()[i].variable.value(), before[i]));
   };
   // The last parameter is spoilt, so that all others could have been changed before.
-  check_refused("checkpoint: there is no 'output.b' (5) in it",
-                [](auto& t) { t.erase("output.b"); });
+  check_refused("checkpoint: 'output.b' (5) is missing", [](auto& t) { t.erase("output.b"); });
   check_refused("checkpoint: 'output.b' is f32 (5, 1), but f32 (5) was expected", [](auto& t) {
     t["output.b"] = zeros({5, 1});
   });
@@ -341,7 +340,7 @@ TEST_CASE("load_tensors: overwrites tensors by name, or says what does not fit")
   CHECK(identical(to, full({2, 3}, 7)));
   CHECK_ERROR("checkpoint: 'x' is f32 (2, 3), but f32 (3, 2) was expected",
               nn::load_tensors(contents, {{"x", other}}));
-  CHECK_ERROR("checkpoint: there is no 'y' (2, 3) in it", nn::load_tensors(contents, {{"y", to}}));
+  CHECK_ERROR("checkpoint: 'y' (2, 3) is missing", nn::load_tensors(contents, {{"y", to}}));
 }
 
 TEST_CASE("Parameters and Gradients: they print as tables") {

@@ -150,7 +150,7 @@ TEST_CASE("HalveOnPlateau: continues from a checkpoint's metadata exactly") {
 TEST_CASE("HalveOnPlateau: metadata that do not fit are an error and change nothing") {
   nn::HalveOnPlateau plateau({.rate = 1});
   plateau.observe(7);
-  CHECK_ERROR("checkpoint: there is no 'plateau.rate' in it", plateau.load({}));
+  CHECK_ERROR("checkpoint: 'plateau.rate' is missing", plateau.load({}));
   Metadata good;
   nn::HalveOnPlateau({.rate = 0.25}).save(good);
   const auto refused = [&](const char* name, const char* value) {

@@ -56,8 +56,8 @@ TEST_CASE("scores: sizes that do not fit are named") {
   Parameters params(1, DType::f64);
   const Tensor h = randn({5, 2, 4}, DType::f64);
   CHECK_ERROR(
-      "score: dot needs a state and annotations of the same size, not 4 and 6: use general or "
-      "another score with weights",
+      "score: dot requires a state and annotations of equal size, not 4 and 6: use general or "
+      "another score with parameters",
       make_score(params, 4, 6, {.kind = "dot"}));
   CHECK_ERROR("MultiHeadScore: 4 heads do not divide an attention of 8 and a memory of 6",
               MultiHeadScore(params, 4, 6, {.attention = 8, .heads = 4}));

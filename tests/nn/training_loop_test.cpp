@@ -193,7 +193,7 @@ TEST_CASE("MovingAverage: continues from a saved state exactly") {
   }
   average.swap(), other.swap();
   CHECK(identical(params["w"].value(), others["w"].value()));
-  CHECK_ERROR("checkpoint: there is no 'average.steps' in it", other.load({}));
+  CHECK_ERROR("checkpoint: 'average.steps' is missing", other.load({}));
   file.tensors.clear();
   CHECK_THROWS_AS(other.load(file), Error);
 }
@@ -290,7 +290,7 @@ TEST_CASE("DivergenceMonitor: an invalid state is an error and changes nothing")
   Watched t;
   t.step(nan);
   Metadata metadata;
-  CHECK_ERROR("checkpoint: there is no 'divergence.first_loss' in it", t.monitor.load(metadata));
+  CHECK_ERROR("checkpoint: 'divergence.first_loss' is missing", t.monitor.load(metadata));
   nn::DivergenceMonitor().save(metadata);
   for (const auto& [name, wrong] : {std::pair{"divergence.first_loss", "nan"},
                                     {"divergence.above", "-1"},

@@ -184,7 +184,8 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
               attention(x, keys_values, ones({4, 3}, DType::f64) * 2.0));
   const TransformerLayer encoder(params / "encoder", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::no);
-  CHECK_ERROR("TransformerLayer: encoder attends to no memory", encoder.precompute(h, source_mask));
+  CHECK_ERROR("TransformerLayer: encoder has no cross-attention to a memory",
+              encoder.precompute(h, source_mask));
   const TransformerLayer decoder(params / "layer", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::yes, kMemory);
   CHECK_ERROR(

@@ -72,8 +72,8 @@ TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
   CHECK(error("1-1 0p1\n\n") == ":1: link '0p1': source position 0 is before the first, 1");
   CHECK(error("1-1\n1p3\n") ==
         ":2: link '1p3': target position 3 is beyond the 2 words of the sentence");
-  CHECK(error("1-1\n") == ":2: the file ends, but there are 2 sentences");
-  CHECK(error("1-1\n\n\n") == ":3: a line too many, there are 2 sentences");
+  CHECK(error("1-1\n") == ":2: the file ends before the 2 sentences");
+  CHECK(error("1-1\n\n\n") == ":3: more lines than the 2 sentences");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST_CASE("make_batch: no sentences, or a source without words, are errors") {
   CHECK_ERROR("batch: there is no sentence", text::make_batch({}));
   CHECK_ERROR("batch: there is no sentence", text::make_source_batch({}));
   const std::vector<Pair> pairs = {{{5}, {6}}, {{}, {7}}};
-  CHECK_ERROR("batch: source 1 has no words", text::make_batch(pairs));
+  CHECK_ERROR("batch: source 1 has no tokens", text::make_batch(pairs));
 }
 
 using text::BatchOptions;

@@ -72,7 +72,7 @@ TEST_CASE("Tokenizer: a rewriter before and behind it, and in its JSON") {
     CHECK(one.decode(Tokens{"c", "ba"}) == "ab c");
   }
   CHECK(to_json(tokenizer) == R"({"kind":"words","rewriter":"reversed"})");
-  CHECK_ERROR("tokenizer: a rewriter is stored, but nothing makes it",
+  CHECK_ERROR("tokenizer: a Rewriter is stored, but no RewriterFromJson was given",
               tokenizer_from_json(to_json(tokenizer)));
 }
 
@@ -109,7 +109,7 @@ Tokens invented_lines(int count) {
 TEST_CASE("SentencePiece: a build without the library says so" *
           doctest::skip(has_sentencepiece())) {
   const char* message =
-      "sentencepiece: this attune is built without it: libsentencepiece-dev was not found";
+      "sentencepiece: attune was built without it: libsentencepiece-dev was not found";
   CHECK_ERROR(message, SentencePiece::train(Tokens{"a"}));
   CHECK_ERROR(message, SentencePiece("x"));
   CHECK_ERROR(message, SentencePiece::load("x"));
@@ -213,10 +213,10 @@ TEST_CASE("SentencePiece: a table of characters that leads out of itself is an e
 
 TEST_CASE("SentencePiece: training needs text, UTF-8 and room for its characters" *
           doctest::skip(absent)) {
-  CHECK_ERROR("sentencepiece: there is no text to train on", SentencePiece::train({}));
-  CHECK_ERROR("sentencepiece: there is no text to train on", SentencePiece::train(Tokens{"", " "}));
+  CHECK_ERROR("sentencepiece: the training text is empty", SentencePiece::train({}));
+  CHECK_ERROR("sentencepiece: the training text is empty", SentencePiece::train(Tokens{"", " "}));
   CHECK_ERROR("sentencepiece: byte 2 is not UTF-8", SentencePiece::train(Tokens{"a\xFF"}));
-  CHECK_ERROR("sentencepiece: 0 is not a number of pieces",
+  CHECK_ERROR("sentencepiece: pieces = 0 is out of range",
               SentencePiece::train(Tokens{"a"}, {.pieces = 0}));
   const std::string alphabet = "abcdefghijklmnopqrstuvwxyz";
   CHECK_THROWS_WITH_AS(SentencePiece::train(Tokens{alphabet}, {.pieces = 20}),
@@ -242,7 +242,7 @@ TEST_CASE("make_vocabulary: rare tokens and those beyond the maximum are left ou
   CHECK(tokens_of(make_vocabulary(counts, {.maximum_size = 6})) == Tokens{"a", "b"});
   CHECK(make_vocabulary(counts, {.maximum_size = 100}).size() == 8);
   CHECK(make_vocabulary({}).size() == 4);
-  CHECK_ERROR("vocabulary: a size of at most 4 does not exceed the 4 special tokens",
+  CHECK_ERROR("vocabulary: maximum_size = 4 must exceed the number of special tokens, 4",
               make_vocabulary(counts, {.maximum_size = 4}));
 }
 
@@ -275,8 +275,8 @@ TEST_CASE("read_vocabulary: an empty line, a token twice, a special one too late
     return std::string("no error");
   };
   CHECK(message("a\n\nb\n") == ":2: an empty line, expected a token");
-  CHECK(message("a\nb\na\n") == ":3: 'a' stands in line 1 already, expected each token once");
-  CHECK(message("<s>\n<s>\n") == ":2: '<s>' stands in line 1 already, expected each token once");
+  CHECK(message("a\nb\na\n") == ":3: 'a' is already in line 1, expected each token once");
+  CHECK(message("<s>\n<s>\n") == ":2: '<s>' is already in line 1, expected each token once");
   CHECK(message("a\n<unk>\n") == ":2: '<unk>' after other tokens, expected it at the top");
   CHECK(message("\xFF") == ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8");
 }
@@ -297,7 +297,7 @@ TEST_CASE("Codec: what is read ends at </s>, without <s> and padding") {
   const Codec codec{.tokenizer = Characters{}, .vocabulary = Vocabulary(Tokens{"a", "b"})};
   CHECK(codec.decode(Sentence{1, 4, 5, 0, 4, 2, 5, 5}) == "aba");
   CHECK(codec.decode(Sentence{2}).empty());
-  CHECK_ERROR("vocabulary: there is no token 6 among 6", codec.decode(Sentence{6}));
+  CHECK_ERROR("vocabulary: token id 6 is not in 0 to 5", codec.decode(Sentence{6}));
 }
 
 TEST_CASE("Codec: pieces of both languages share a model and have vocabularies of their own" *
@@ -408,8 +408,8 @@ TEST_CASE("Vocabulary: tokens are numbered from 4 on, in their order; others are
   CHECK(vocabulary.id("A") == Vocabulary::unknown);
   CHECK(vocabulary.token(5) == "a");
   CHECK(tokens_of(vocabulary) == tokens);
-  CHECK_ERROR("vocabulary: there is no token 7 among 7", vocabulary.token(7));
-  CHECK_ERROR("vocabulary: there is no token -1 among 7", vocabulary.token(-1));
+  CHECK_ERROR("vocabulary: token id 7 is not in 0 to 6", vocabulary.token(7));
+  CHECK_ERROR("vocabulary: token id -1 is not in 0 to 6", vocabulary.token(-1));
 }
 
 TEST_CASE("Vocabulary: a token that occurs twice is an error, also when it is a special one") {

@@ -27,7 +27,6 @@ struct Codecs {
   text::Codec source, target;
 };
 
-/// A model loaded from a file.
 template <class M = AnyModel>
 struct LoadedModel {
   std::unique_ptr<nn::Parameters> parameters;

@@ -29,7 +29,7 @@ struct BahdanauOptions {
   nn::ScoreOptions score = {};          // score function; A is score.attention
   nn::AttentionOptions attention = {};  // window and normalizer
   Tied tied = Tied::none;
-  double dropout = 0;  // rate between layers; also the default (-1) of the following rates
+  double dropout = 0;  // rate between layers; a rate of -1 below means this one
   double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;
 };
 
@@ -190,7 +190,7 @@ struct LuongOptions {
   nn::AttentionOptions attention = {};  // window and normalizer
   bool input_feeding = true;            // h̃_{t-1} is a further input of the decoder at step t
   Tied tied = Tied::none;
-  double dropout = 0;  // rate between layers; also the default (-1) of the following rates
+  double dropout = 0;  // rate between layers; a rate of -1 below means this one
   double embedding_dropout = -1, annotation_dropout = -1;
   double readout_dropout = -1;  // applied to h̃
 };
@@ -228,7 +228,7 @@ class LuongDecoder {
   using Step = DecoderStep<Output, State>;
 
   /// Uses `attention` if given, else that of the options. source.last must be H: layer l of the
-  /// decoder starts with the final state of encoder layer l, or of the last layer if there is no l.
+  /// decoder starts with the final state of encoder layer l, or of its last layer if it has fewer.
   LuongDecoder(const nn::Scope& scope, const LuongOptions& options, EncodedSizes source,
                std::optional<nn::Attention> attention = {});
 
@@ -280,7 +280,7 @@ struct EncoderDecoderOptions {
   Index readout = 256;            // R
   nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
   Tied tied = Tied::none;
-  double dropout = 0;  // default (-1) of the following rates
+  double dropout = 0;  // default rate: a rate of -1 below means this one
   double embedding_dropout = -1, readout_dropout = -1;
 };
 
@@ -346,7 +346,7 @@ struct SutskeverOptions {
   Index readout = 256;             // R
   nn::Cell cell = nn::Cell::lstm;  // of encoder and decoder
   Tied tied = Tied::none;
-  double dropout = 0;  // rate between layers; also the default (-1) of the following rates
+  double dropout = 0;  // rate between layers; a rate of -1 below means this one
   double embedding_dropout = -1, readout_dropout = -1;
 };
 

@@ -97,12 +97,10 @@ struct LossOptions {
   bool attends() const { return coverage != 0 || guide.alignment.defined(); }
 };
 
-/// The target tokens of a batch.
 using Target = text::TargetBatch;
 
 namespace detail {
 
-/// The loss from the logits and attention weights of all steps.
 Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tensor& next,
          const Tensor& mask, const LossOptions& options);
 

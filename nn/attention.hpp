@@ -177,8 +177,8 @@ class GeneralScore : public DotScore {
   Var W_a_;  // (Q, D)
 };
 
-/// e_ts = v_a · tanh([h_t; h_s] W_a) (Luong et al., 2015, section 3.1, "concat"). This is
-/// AdditiveScore with one W_a, whose rows 0 .. Q-1 multiply h_t, the others h_s.
+/// e_ts = v_a · tanh([h_t; h_s] W_a) (Luong et al., 2015, section 3.1, "concat"). Equals
+/// AdditiveScore, with coverage too, for one W_a whose rows 0 .. Q-1 multiply h_t, the others h_s.
 class ConcatScore : public Score {
  public:
   ConcatScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})

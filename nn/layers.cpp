@@ -12,7 +12,6 @@ namespace {
 
 thread_local constinit Random* training_random = nullptr;
 
-/// Number of dropout-mask elements per tile.
 constexpr Index elements_of_tile = 16 * 1024;
 
 /// unfold over the steps, with zeros at padding.

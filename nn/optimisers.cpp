@@ -15,8 +15,7 @@
 namespace attune::nn {
 namespace {
 
-/// Number of elements per tile.
-constexpr Index tile = 8192;
+constexpr Index tile = 8192;  // elements
 
 /// Throws unless the value is in `range`, such as "[0, 1)" or "(0, inf)".
 template <class T>
@@ -56,7 +55,7 @@ void StepState::add_slot(const char* prefix, Shape (*shape_of)(const Shape&)) {
 
 void StepState::require_all_parameters() const {
   if (count_ != parameters_.all().size())
-    fail(owner_, "parameters were added after the optimiser was constructed");
+    fail(owner_, "parameters were added after the optimiser was created");
 }
 
 void StepState::save(Safetensors& file) const {

@@ -18,8 +18,6 @@ struct RecurrentState {
   Var h = {}, c = {};  // (B, H)
 };
 
-// `select` reorders a batch, for the hypotheses of a beam search.
-
 /// Gathers rows by index (i32, may repeat): (B, ...) -> (rows, ...), without gradient. x may be
 /// undefined.
 inline Var select(const Var& x, const Tensor& rows) {

@@ -177,7 +177,7 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
 }
 
 TransformerLayer::Memory TransformerLayer::precompute(const Var& h, const Layout& layout) const {
-  if (!cross_) fail("TransformerLayer", path_ + " has no cross-attention to a memory");
+  if (!cross_) fail("TransformerLayer", path_ + " has no cross-attention");
   return {cross_->precompute(h), layout};
 }
 

@@ -106,7 +106,6 @@ struct CorpusReport {
 /// "29000 pairs, 3 left out: 1 with an empty side, 2 longer than 100 tokens"
 std::string to_string(const CorpusReport& report);
 
-/// A corpus in memory.
 struct TextCorpus {
   std::vector<TextPair> pairs;
   CorpusReport report;

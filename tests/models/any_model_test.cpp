@@ -29,7 +29,7 @@ AnyModelOptions sized(const std::string& text) {
 
 text::Batch batch() { return text::make_batch(ragged_pairs(11, 9, 8)); }
 
-/// Losses, gradients, hypotheses and forced scores of a model made by name and of its class.
+/// Compares losses, gradients, hypotheses and forced scores of AnyModel and of the model's class.
 template <class M>
 void check_same() {
   INFO(std::string(M::name));
@@ -66,7 +66,7 @@ void check_same() {
                            same));
 }
 
-TEST_CASE("AnyModel: by name it is the model of that class, to the bit") {
+TEST_CASE("AnyModel: equals the model of the named class bit for bit") {
   check_same<models::Bahdanau>();
   check_same<models::Nematus>();
   check_same<models::Luong>();
@@ -103,7 +103,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("AnyModel: options that are not the model's are errors which say whose they are") {
+TEST_CASE("AnyModel: an option of other models is an error that names these models") {
   AnyModelOptions options = models::model_options("bahdanau");
   CHECK_ERROR(
       "model: 'perceptron' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
@@ -135,7 +135,7 @@ TEST_CASE("AnyModel: options that are not the model's are errors which say whose
               AnyModel(params, options, kSizes));
 }
 
-TEST_CASE("AnyModel: an option names what it has no effect without") {
+TEST_CASE("AnyModel: an option names the setting that it requires") {
   AnyModelOptions options = models::model_options("luong");
   const auto option = [&](const char* name) { return *models::find(options_of(options), name); };
   CHECK_FALSE(option("heads").has_effect);
@@ -151,7 +151,7 @@ TEST_CASE("AnyModel: an option names what it has no effect without") {
   CHECK(models::longest_source(models::model_options("transformer")) == 0);
 }
 
-TEST_CASE("AnyModel: label smoothing and the coverage loss are of training") {
+TEST_CASE("AnyModel: label smoothing and coverage loss apply in training mode only") {
   nn::Parameters params(3);
   const AnyModel model(
       params, options_from("luong label-smoothing=0.2 coverage-loss=0.5", "embedding=5 hidden=6"),
@@ -163,7 +163,7 @@ TEST_CASE("AnyModel: label smoothing and the coverage loss are of training") {
         models::loss(model, batch(), {.label_smoothing = 0.2, .coverage = 0.5}).item());
 }
 
-/// A model of one's own whose states are those of another AnyModel.
+/// A custom model whose states are those of another AnyModel.
 struct Counting : AnyModel {
   explicit Counting(AnyModel model) : AnyModel(std::move(model)) {}
   Step step(const Words& words, const State& state) const {
@@ -185,7 +185,7 @@ Var masked_loss(const AnyModel& model, text::Batch masked, DType dtype) {
   return models::loss(model, masked, options);
 }
 
-TEST_CASE("AnyModel: masks may have any dtype, and a source of a batch no words") {
+TEST_CASE("AnyModel: masks of any dtype, and an empty source in a batch") {
   for (const models::ModelKind& kind : models::model_kinds()) {
     INFO(std::string(kind.name));
     nn::Parameters params(3);
@@ -201,7 +201,7 @@ TEST_CASE("AnyModel: masks may have any dtype, and a source of a batch no words"
   }
 }
 
-TEST_CASE("AnyModel: it holds a model that is made of another one") {
+TEST_CASE("AnyModel: wraps a model that contains an AnyModel") {
   const Translator t;
   const Counting counting{AnyModel(t.model)};
   const AnyModel any(counting);
@@ -229,7 +229,7 @@ using models::ensemble_of;
 const models::SearchOptions kOptions{
     .beam = 4, .max_length = 7, .length_penalty = 0.6, .coverage_penalty = 0.1, .best = 4};
 
-TEST_CASE("Ensemble: of a model with itself it is the model") {
+TEST_CASE("Ensemble: of two equal models equals one of them") {
   const Translator t;
   const AnyModel one = ensemble_of({AnyModel(t.model)});
   const AnyModel twice = ensemble_of({AnyModel(t.model), AnyModel(t.model)});
@@ -274,7 +274,7 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
   }
 }
 
-TEST_CASE("Ensemble: of several kinds of models; the weights are the mean of those that have any") {
+TEST_CASE("Ensemble: of different models; weights are averaged over models with attention") {
   nn::Parameters params[3] = {nn::Parameters(1), nn::Parameters(2), nn::Parameters(3)};
   const AnyModel bahdanau(params[0], sized("bahdanau"), kSizes);
   const AnyModel luong(params[1], sized("luong score=multi-head attention=8 heads=2"), kSizes);
@@ -290,7 +290,7 @@ TEST_CASE("Ensemble: of several kinds of models; the weights are the mean of tho
   CHECK(models::search(all, all.encode(source, mask), {.beam = 3, .max_length = 5}).size() == 2);
 }
 
-TEST_CASE("Ensemble: no models, and other vocabularies, are errors") {
+TEST_CASE("Ensemble: no models, and different vocabularies, are errors") {
   CHECK_ERROR("Ensemble: there is no model", ensemble_of({}));
   nn::Parameters params[2] = {nn::Parameters(1), nn::Parameters(2)};
   const AnyModel luong(params[0], sized("luong"), kSizes);

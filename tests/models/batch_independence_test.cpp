@@ -1,4 +1,4 @@
-// A sentence has the same bits alone and in any batch, where nothing is recorded for backward.
+// Without gradients, results of a sentence are equal bit for bit alone and in any batch.
 #include <doctest/doctest.h>
 
 #include <attune/models/any_model.hpp>
@@ -15,7 +15,7 @@ using namespace test;
 
 constexpr Index kWords = 40;
 
-/// Lengths on both sides of those that kernels cut their work at; the first is the shortest.
+/// Lengths around the tile sizes of the kernels; the first is the shortest.
 const std::vector<Index> kLengths = {1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 40, 64, 65, 70};
 
 std::vector<text::Pair> pairs() {
@@ -28,7 +28,7 @@ std::vector<text::Pair> pairs() {
   return all;
 }
 
-/// All hypotheses of sentences in batches of `size`, forced ones with or without weights.
+/// All hypotheses of sentences in batches of `size`; forced ones with or without weights.
 std::vector<Hypothesis> hypotheses(const models::AnyModel& model, std::size_t size, bool weights) {
   const std::vector<text::Pair> all = pairs();
   std::vector<Hypothesis> forced, found;

@@ -1,4 +1,4 @@
-// Models in several threads of one process give what they give alone, to the bit.
+// Models in several threads of one process give the same results as alone, bit for bit.
 
 #include <thread>
 
@@ -23,12 +23,12 @@ using models::AnyModel;
 constexpr Index kVocabulary = 40;
 const models::Vocabularies kSizes{kVocabulary, kVocabulary};
 
-/// Large enough that the pool has something to share out.
+/// Large enough for several tiles per operation.
 models::AnyModelOptions sized(const char* paper) {
   return test::options_from(paper, "embedding=24 hidden=40 attention=32 readout=24 dropout=0.2");
 }
 
-/// A model that was trained for a few steps: its losses, its weights, and what it then translates.
+/// Results of a model trained for a few steps: losses, weights and translations.
 struct Outcome {
   std::vector<double> losses;
   std::vector<Tensor> weights;
@@ -75,14 +75,14 @@ Outcome train(const char* paper, std::uint64_t seed, Precision precision) {
   return outcome;
 }
 
-/// Calls f(0) to f(n - 1), each in a thread of its own.
+/// Calls f(0) to f(n - 1), each in its own thread.
 void in_threads(std::size_t n, const std::function<void(std::size_t)>& f) {
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < n; ++i) threads.emplace_back(f, i);
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_CASE("concurrency: models that train and decode in two threads do as each does alone") {
+TEST_CASE("concurrency: models in two threads train and decode as alone") {
   const Precision other = fastest_precision(Precision::bf16);
   const auto run = [&](std::size_t i) {
     return i == 0 ? train("bahdanau", 1, Precision::f32) : train("luong", 2, other);
@@ -95,14 +95,14 @@ TEST_CASE("concurrency: models that train and decode in two threads do as each d
   CHECK(together[1] == alone[1]);
 }
 
-TEST_CASE("concurrency: one model decodes in eight threads at once as it does alone") {
+TEST_CASE("concurrency: one model decodes in eight threads as in one") {
   for (const char* paper : {"bahdanau", "luong"}) {
     nn::Parameters params(1), same_params(1);
     const AnyModel model(params, sized(paper), kSizes),
         same_model(same_params, sized(paper), kSizes);
     const Index beams[] = {1, 4};
     const decltype(decode(model, 1)) alone[] = {decode(same_model, 1), decode(same_model, 4)};
-    // Nothing of the model is packed yet: the threads meet at that as well.
+    // The weights are not packed yet, so the threads also compete to pack them.
     std::vector<char> right(8);
     in_threads(8, [&](std::size_t i) {
       const auto found = decode(model, beams[i % 2]);

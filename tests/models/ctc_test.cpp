@@ -35,7 +35,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("ctc_search: it finds labels that are more likely than those of the best path") {
+TEST_CASE("ctc_search: finds labels more probable than those of the best path") {
   // The blank is best at both frames, with 0.36 in all, but three paths lead to 1.
   const Tensor logits = log_softmax(
       Tensor::of<double>({2, 1, 2}, {std::log(0.6), std::log(0.4), std::log(0.6), std::log(0.4)}),
@@ -76,10 +76,10 @@ Tensor frames(Index steps, Index batch, std::uint64_t seed) {
   return logits;
 }
 
-/// The same word for ever.
+/// A decoder with a constant distribution.
 Probabilities certain(std::int32_t, const Words&) { return {0, 0, 0, 0, 1, 0}; }
 
-TEST_CASE("CtcPrefix: what comes next is the share of the readings that begin so") {
+TEST_CASE("CtcPrefix: next is the conditional probability of each label") {
   const Tensor logits = frames(4, 1, 1), mask = ones({4, 1}, DType::f64);
   const auto all = readings(logits);
   const auto share = [&](const Words& prefix, bool whole) {
@@ -106,14 +106,13 @@ TEST_CASE("CtcPrefix: what comes next is the share of the readings that begin so
   }
 }
 
-TEST_CASE("JointCtc: with all the weight on CTC a search finds what CTC reads, in a batch too") {
+TEST_CASE("JointCtc: with weight 1 a search finds the labels of CTC, also in a batch") {
   const TableDecoder table(certain);
   const Joint joint(table, {.weight = 1});
   const Tensor logits = frames(4, 2, 2), mask = ragged_mask(4, {4, 3});
   const Tensor source = Tensor::of<std::int32_t>({4, 2}, {4, 5, 3, 3, 3, 3, 3, 0});
   const models::CtcEncoded<TableDecoder::Source> encoded{table.encode(source, mask), logits};
-  const auto found =
-      models::search(joint, encoded, {.beam = 40, .output_tokens = models::OutputTokens::all});
+  const auto found = models::search(joint, encoded, {.beam = 40, .output_tokens = test::kAll});
   for (const auto& [column, length] : {std::pair<Index, Index>{0, 4}, {1, 3}}) {
     const auto all = readings(sentence(logits, column, length));
     const auto best =
@@ -124,7 +123,7 @@ TEST_CASE("JointCtc: with all the weight on CTC a search finds what CTC reads, i
   }
 }
 
-TEST_CASE("JointCtc: probabilities are weighted in the logarithm") {
+TEST_CASE("JointCtc: log-probabilities are averaged with weights") {
   const Probabilities p{0.05, 0.05, 0.1, 0.2, 0.25, 0.35};
   const TableDecoder table([&](std::int32_t, const Words&) { return p; });
   const Joint joint(table, {.weight = 0.3});

@@ -1,4 +1,4 @@
-// Decoders whose choices are known, and models by name.
+// Decoders with known probabilities, and models by name.
 #pragma once
 
 #include <cmath>
@@ -26,9 +26,10 @@ using Probabilities = std::vector<double>;
 
 inline constexpr Index kVocabulary = 6;  // <pad>, <s>, </s>, <unk>, 4, 5
 inline constexpr std::int32_t kEnd = text::Vocabulary::end;
+inline constexpr auto kAll = models::OutputTokens::all;
 
-/// A decoder that is a table: the probabilities of the next word are a function of the source's
-/// first word and of the words written so far.
+/// A decoder from a table: the probabilities of the next token are a function of the source's
+/// first token and of the tokens generated so far.
 class TableDecoder {
  public:
   using Table = std::function<Probabilities(std::int32_t source, const Words& words)>;
@@ -89,7 +90,7 @@ class TableDecoder {
     return selected;
   }
 
-  /// The attention to place s of `length` after a word: another distribution after each word.
+  /// The attention weight of position s of `length` after a token; it differs for each token.
   static double weight(Index s, Index length, std::int32_t after) {
     double total = 0;
     for (Index i = 0; i < length; ++i) total += static_cast<double>(1 + i * after);
@@ -110,13 +111,13 @@ class TableDecoder {
   Table table_;
 };
 
-/// The given probabilities of </s>, 4 and 5; what is left is shared by the other three.
+/// The given probabilities of </s>, 4 and 5; the rest is divided among the other three.
 inline Probabilities next(double end, double four, double five) {
   const double rest = std::max(1e-30, 1 - end - four - five) / 3;
   return {rest, rest, end, rest, four, five};
 }
 
-/// Random probabilities for every source and beginning; from `longest` words on, the end.
+/// Random probabilities for every source and prefix; </s> after `longest` tokens.
 inline TableDecoder::Table random_table(std::size_t longest, std::uint64_t seed = 1) {
   return [=](std::int32_t source, const Words& words) {
     if (words.size() >= longest) return Probabilities{1e-30, 1e-30, 1, 1e-30, 1e-30, 1e-30};
@@ -133,7 +134,7 @@ inline TableDecoder::Table random_table(std::size_t longest, std::uint64_t seed 
 
 inline bool near(double a, double b) { return std::abs(a - b) < 1e-12; }
 
-/// The same words, and probabilities and weights to the bit.
+/// Checks that tokens, probabilities and weights are equal bit for bit.
 inline bool same(const Hypothesis& a, const Hypothesis& b) {
   return a.words == b.words && a.word_log_probabilities == b.word_log_probabilities &&
          a.log_probability == b.log_probability && a.score == b.score && a.complete == b.complete &&
@@ -141,7 +142,7 @@ inline bool same(const Hypothesis& a, const Hypothesis& b) {
          (!a.weights.defined() || test::identical(a.weights, b.weights));
 }
 
-/// That a complete hypothesis has the log-probabilities of the table, for sources that begin with
+/// Checks that a complete hypothesis has the table's log-probabilities, for sources that begin with
 /// 4.
 inline void check_log_probabilities(const Hypothesis& h, const TableDecoder::Table& table,
                                     bool complete = true) {
@@ -160,7 +161,7 @@ inline void check_log_probabilities(const Hypothesis& h, const TableDecoder::Tab
   CHECK(near(h.log_probability, total));
 }
 
-/// One step of any decoder after these words (rows) i32.
+/// One step of any decoder after these tokens (rows) i32.
 struct OneStep {
   Tensor logits, weights;  // (rows, V), (S, rows) or undefined
 };
@@ -173,7 +174,7 @@ OneStep step_from(const M& model, const Tensor& previous, typename M::State& sta
   return {Var(model.logits(words, outputs)).value()[0], Var(step.weights).value()};
 }
 
-/// A Bahdanau model whose choices are clear: its initial values are scaled.
+/// A Bahdanau model with distinct probabilities: its initial values are scaled.
 struct Translator {
   nn::Parameters params;
   models::Bahdanau model{params,
@@ -188,7 +189,7 @@ struct Translator {
   }
 };
 
-/// What a model computes under given words.
+/// What a model computes for given target tokens.
 struct Forced {
   Var logits;   // (T, B, V)
   Var weights;  // (T, S, B); undefined without attention
@@ -203,8 +204,8 @@ Forced force(const M& model, const text::Batch& batch) {
   return force(model, model.encode(batch.source, batch.source_mask), batch.previous);
 }
 
-/// "luong score=dot window=local-p": a model, and changes of its options. Of `sizes`, of the same
-/// form without a name, it takes those that it has.
+/// "luong score=dot window=local-p": the name of a model, and its options. `sizes` has the same
+/// form without a name; options that the model lacks are ignored.
 inline models::AnyModelOptions options_from(const std::string& text,
                                             const std::string& sizes = "") {
   std::istringstream words(text), defaults(sizes);

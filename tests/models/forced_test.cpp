@@ -29,16 +29,15 @@ std::vector<Hypothesis> hypotheses(const test::Forced& forced, const text::Batch
                                            {batch.previous, batch.next, batch.target_mask}, {});
 }
 
-/// logits (T, B, V) and weights (T, S, B) at random.
+/// Random logits (T, B, V) and weights (T, S, B).
 test::Forced random_forced() {
   const Index steps = kBatch.next.dim(0), batch = kBatch.next.dim(1), source = kBatch.source.dim(0);
   return {randn({steps, batch, kTarget}, DType::f64), randn({steps, source, batch}, DType::f64, 2)};
 }
 
-TEST_CASE("force_decode: it is the log-softmax and the weights of force(), written out") {
+TEST_CASE("force_decode: equals log-softmax and weights of unroll") {
   const test::Translator t(DType::f64);
-  const auto found =
-      models::force_decode(t.model, kBatch, {.output_tokens = models::OutputTokens::all});
+  const auto found = models::force_decode(t.model, kBatch, {.output_tokens = test::kAll});
   const auto forced = test::force(t.model, kBatch);
   REQUIRE(found.size() == kPairs.size());
   for (std::size_t b = 0; b < kPairs.size(); ++b) {
@@ -82,7 +81,7 @@ TEST_CASE("force_decode: a model without attention has hypotheses without weight
   }
 }
 
-TEST_CASE("force_decode, search: nothing is dropped in the middle of a training loop") {
+TEST_CASE("force_decode, search: no dropout, even within a training loop") {
   nn::Parameters params(1, DType::f64);
   const models::Bahdanau model(params, {.source_vocabulary = kSource,
                                         .target_vocabulary = kTarget,
@@ -106,19 +105,18 @@ TEST_CASE("force_decode, search: nothing is dropped in the middle of a training 
   CHECK(nn::Training::random() == &random);
 }
 
-TEST_CASE("force_decode: a prediction has the score of its search, and all of them sum to 1") {
+TEST_CASE("force_decode: scores equal those of a search, and probabilities sum to 1") {
   const test::TableDecoder decoder(test::random_table(2, 4));
   const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3}}}, DType::f64);
-  for (const models::OutputTokens output_tokens :
-       {models::OutputTokens::words, models::OutputTokens::unknown}) {
-    const auto found = models::search(
-        decoder, decoder.encode(source, mask),
-        {.beam = 100, .max_length = 2, .best = 100, .output_tokens = output_tokens})[0];
+  for (const auto tokens : {models::OutputTokens::words, models::OutputTokens::unknown}) {
+    const auto found =
+        models::search(decoder, decoder.encode(source, mask),
+                       {.beam = 100, .max_length = 2, .best = 100, .output_tokens = tokens})[0];
     double total = 0;
     for (const Hypothesis& h : found) {
       const auto target = text::make_target_batch({{h.words}}, {.mask_dtype = DType::f64});
       const Hypothesis forced = models::force_decode(decoder, decoder.encode(source, mask), target,
-                                                     {.output_tokens = output_tokens})[0];
+                                                     {.output_tokens = tokens})[0];
       CHECK(forced.words == h.words);
       CHECK(test::near(forced.score, h.score));
       CHECK(test::identical(forced.weights, h.weights));
@@ -128,7 +126,7 @@ TEST_CASE("force_decode: a prediction has the score of its search, and all of th
   }
 }
 
-TEST_CASE("force_decode: the weights of a padded sentence are those of its words") {
+TEST_CASE("force_decode: weights of a padded sentence have no padding") {
   const test::Translator t(DType::f64);
   const Index last = 2;  // one word among four places
   const auto column = [](const Tensor& x) { return slice(x, 1, last, last + 1); };
@@ -140,13 +138,13 @@ TEST_CASE("force_decode: the weights of a padded sentence are those of its words
   CHECK(test::identical(alone.weights, models::force_decode(t.model, kBatch)[last].weights));
 }
 
-TEST_CASE("force_decode: <unk> in a target has a probability there, whatever the other targets") {
+TEST_CASE("force_decode: <unk> in a target is allowed in that sentence only") {
   const test::Translator t(DType::f64);
   const std::vector<text::Pair> pairs = {{{4, 5}, {5, 3, 6}}, {{6}, {4, 4}}};
   const auto found = models::force_decode(t.model, text::make_batch(pairs, DType::f64));
-  const auto scores = [&](std::size_t i, models::OutputTokens output_tokens) {
+  const auto scores = [&](std::size_t i, models::OutputTokens tokens) {
     return models::force_decode(t.model, text::make_batch(std::span(&pairs[i], 1), DType::f64),
-                                {.output_tokens = output_tokens})[0]
+                                {.output_tokens = tokens})[0]
         .score;
   };
   CHECK(found[0].score == scores(0, models::OutputTokens::unknown));
@@ -154,7 +152,7 @@ TEST_CASE("force_decode: <unk> in a target has a probability there, whatever the
   CHECK(found[1].score > scores(1, models::OutputTokens::unknown));
 }
 
-TEST_CASE("loss: label smoothing gives no mass to special tokens but the end") {
+TEST_CASE("loss: label smoothing excludes special tokens except </s>") {
   const test::TableDecoder decoder([](std::int32_t, const test::Words&) {
     return test::Probabilities{0.1, 0.2, 0.3, 0.1, 0.1, 0.2};
   });
@@ -195,7 +193,7 @@ using Tokens = std::vector<std::string>;
 const text::Vocabulary kEnglish(Tokens{"the", "house", "of"});
 const Tokens kGerman = {"das", "Haus", "Müllers"};
 
-/// "the <unk> of <unk>", looking at Haus and at Müllers.
+/// "the <unk> of <unk>", with attention to Haus and to Müllers.
 Hypothesis house() {
   Hypothesis h;
   h.words = {4, 3, 6, 3};
@@ -205,12 +203,12 @@ Hypothesis house() {
   return h;
 }
 
-TEST_CASE("replace_unknown: <unk> becomes the word looked at most") {
+TEST_CASE("replace_unknown: <unk> becomes the token with the largest weight") {
   CHECK(models::replace_unknown(house(), kGerman, kEnglish) ==
         Tokens{"the", "Haus", "of", "Müllers"});
 }
 
-TEST_CASE("replace_unknown: of equal weights the first counts") {
+TEST_CASE("replace_unknown: of equal weights the first is used") {
   Hypothesis h;
   h.words = {3};
   h.weights = Tensor::of({2, 3}, {.2F, .4F, .4F, 1.F, 0.F, 0.F});

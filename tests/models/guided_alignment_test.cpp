@@ -32,7 +32,7 @@ AnyModelOptions sized(const std::string& text) {
 text::Batch ragged_batch() { return text::make_batch(test::ragged_pairs(9, 8, 3), DType::f64); }
 const std::vector<Links> ragged_links = {{{0, 0}, {1, 0}, {1, 2}}, {}, {{0, 0}}};
 
-TEST_CASE("token_links: a link between words is one between all their tokens") {
+TEST_CASE("token_links: links all tokens of two linked words") {
   const std::vector<int> source = {0, 0, -1, 1}, target = {-1, 0, 1, 1};
   Links links = token_links({{0, 1}, {1, 0}}, source, target);
   std::ranges::sort(links);
@@ -40,7 +40,7 @@ TEST_CASE("token_links: a link between words is one between all their tokens") {
   CHECK(token_links({{0, 1}}, source, {}).empty());
 }
 
-TEST_CASE("alignment_guide: the tokens that a target token is linked to have equal shares") {
+TEST_CASE("alignment_guide: the links of a target token have equal weights") {
   const Tensor guide = alignment_guide(ragged_links, ragged_batch());
   REQUIRE(guide.shape() == Shape{4, 4, 3});
   CHECK(guide.dtype() == DType::f64);
@@ -66,7 +66,7 @@ TEST_CASE("alignment_guide: links to padding and to </s>, and another number of 
   CHECK_THROWS_AS(guide({{{-1, 0}}, {}, {}}), Error);
 }
 
-TEST_CASE("guided_alignment_loss: the cross-entropy of the mean target token with a link") {
+TEST_CASE("guided_alignment_loss: mean cross-entropy of target tokens with links") {
   const Tensor guide = alignment_guide(ragged_links, ragged_batch());
   Values w;
   for (int i = 0; i < 48; ++i) w.push_back(0.02 * (i + 1));
@@ -84,7 +84,7 @@ TEST_CASE("guided_alignment_loss: the cross-entropy of the mean target token wit
   CHECK_THROWS_AS(guided_alignment_loss(weights, zeros({4, 3, 3}, DType::f64)), Error);
 }
 
-TEST_CASE("loss: a guide adds its weight times the loss of the attention") {
+TEST_CASE("loss: a guide adds its weight times guided_alignment_loss") {
   nn::Parameters params(4, DType::f64);
   const AnyModel model(params, sized("bahdanau"), kSizes);
   const text::Batch batch = ragged_batch();
@@ -98,7 +98,7 @@ TEST_CASE("loss: a guide adds its weight times the loss of the attention") {
               models::loss(AnyModel(others, sized("sutskever"), kSizes), batch, {.guide = guide}));
 }
 
-TEST_CASE("loss: gradients with a guide agree with differences") {
+TEST_CASE("loss: gradients with a guide are central differences") {
   const auto check = [](const std::string& text, double coverage = 0) {
     CAPTURE_BINDING(text);
     CHECK(test::gradcheck_off_kinks(11, 20, [&](std::uint64_t seed) {

@@ -58,7 +58,7 @@ TEST_CASE("heatmap: shades grow with the weight") {
   CHECK(lines(terminal(map, {.colour = false}))[1] == "a   ░░▒▒▓▓██");
 }
 
-TEST_CASE("heatmap: colour is switched off again at the end of each line") {
+TEST_CASE("heatmap: each line ends with a colour reset") {
   const Strings all = lines(terminal(diagonal({"a", "b"}, {"x", "y", "z"})));
   REQUIRE(all.size() == 3);
   for (std::size_t i = 1; i < all.size(); ++i) {
@@ -73,24 +73,23 @@ TEST_CASE("heatmap: all terminal lines of a date are equally wide") {
   for (const bool colour : {true, false}) check_aligned(terminal(map, {.colour = colour}));
 }
 
-TEST_CASE("heatmap: labels of any width stand above and beside their cells") {
+TEST_CASE("heatmap: labels of any width are aligned with their cells") {
   const struct {
     Strings rows, columns;
     std::vector<std::string> first_lines;
-  } cases[] = {
-      {code_points("2001-06-27"),
-       code_points("2001年6月27日（水）"),
-       {"  2 0 0 1 年6 月2 7 日（水）"}},
-      {{"日本", "a", ""}, {"x"}, {"     x ", "日本 ██", "   a ██"}},
-      // An accent stays on its letter and takes no column; without a letter it has a dotted circle.
-      {{"e\u0301"}, {"o\u0308", "n"}, {"  o\u0308 n "}},
-      {{"a"}, {"\u0301", "b"}, {"  \u25CC\u0301 b "}},
-      {{"", "b"}, {"x", "", "z"}, {"  x   z "}},
-      // Short words stand on their columns.
-      {{"the", "end"},
-       {"das", "Ende"},
-       {"      E ", "    d n ", "    a d ", "    s e ", "the ██  "}},
-      {{"\xFF"}, {"\xC3", "b"}, {"  \uFFFD b "}}};  // not UTF-8
+  } cases[] = {{code_points("2001-06-27"),
+                code_points("2001年6月27日（水）"),
+                {"  2 0 0 1 年6 月2 7 日（水）"}},
+               {{"日本", "a", ""}, {"x"}, {"     x ", "日本 ██", "   a ██"}},
+               // An accent has no width; without a base letter it gets a dotted circle.
+               {{"e\u0301"}, {"o\u0308", "n"}, {"  o\u0308 n "}},
+               {{"a"}, {"\u0301", "b"}, {"  \u25CC\u0301 b "}},
+               {{"", "b"}, {"x", "", "z"}, {"  x   z "}},
+               // Short words are vertical, above their columns.
+               {{"the", "end"},
+                {"das", "Ende"},
+                {"      E ", "    d n ", "    a d ", "    s e ", "the ██  "}},
+               {{"\xFF"}, {"\xC3", "b"}, {"  \uFFFD b "}}};  // not UTF-8
   for (const auto& [rows, columns, first_lines] : cases) {
     const std::string text = terminal(diagonal(rows, columns), {.colour = false});
     check_aligned(text);
@@ -122,13 +121,13 @@ TEST_CASE("heatmap: the key of many words breaks between words and stays inside 
 TEST_CASE("heatmap: labels from right to left keep their columns") {
   const std::string text = terminal(diagonal({"1", "2"}, {"ب", "ت"}), {.colour = false});
   check_aligned(text);
-  // Left-to-right marks on both sides hold a letter in its place.
+  // Left-to-right marks on both sides keep the order of letters.
   CHECK(lines(text)[0] == "  \u200Eب\u200E \u200Eت\u200E ");
-  // Arabic digits would change places with each other.
+  // Without them, Arabic digits are reordered.
   CHECK(lines(terminal(diagonal({"1"}, {"٢", "٧"})))[0] == "  \u200E٢\u200E \u200E٧\u200E ");
 }
 
-TEST_CASE("heatmap: isolates stay in a caption, where they are needed, but not in a label") {
+TEST_CASE("heatmap: isolates are kept in a caption, but not in a label") {
   Heatmap map = diagonal({"1"}, {"\u2067"});
   map.caption = "\u2068صغير\u2069 → \u20682001-06-27\u2069";
   const Strings all = lines(terminal(map));
@@ -143,14 +142,14 @@ TEST_CASE("heatmap: words from right to left are numbered, as their letters join
   CHECK(contains(text, "1 صغير"));
 }
 
-TEST_CASE("heatmap: a long source takes one column per character before it is cut into panels") {
+TEST_CASE("heatmap: a long source has one column per character before it is split into panels") {
   const std::string source(60, 's');
   const std::string text = terminal(diagonal({"a"}, code_points(source)), {.colour = false});
   check_aligned(text);
   CHECK(lines(text)[0] == "  " + source);
 }
 
-TEST_CASE("heatmap: what is wider than the terminal continues in panels, each with all rows") {
+TEST_CASE("heatmap: a map wider than the terminal is split into panels with all rows") {
   const Heatmap map = diagonal({"x", "y"}, code_points("abcdefghijklmnopq"));
   CHECK(terminal(map, {.colour = false, .width = 10}) ==
         "  abcdef\nx █     \ny       \n        \n"
@@ -168,7 +167,7 @@ TEST_CASE("heatmap: what is wider than the terminal continues in panels, each wi
   }
 }
 
-TEST_CASE("heatmap: words in panels stand above their columns, numbers go on") {
+TEST_CASE("heatmap: panels have words above their columns, and continuous numbers") {
   CHECK(terminal(diagonal({"x"}, {"ab", "b", "cd", "e", "f", "g", "hij"}),
                  {.colour = false, .width = 10}) ==
         "  a   c   \n  b b d e \nx ██      \n          \n"
@@ -181,14 +180,14 @@ TEST_CASE("heatmap: words in panels stand above their columns, numbers go on") {
   CHECK(count(numbered, " Donaudampfschiff") == 12);
 }
 
-TEST_CASE("heatmap: in a terminal without end the key of numbers has lines of 80 columns") {
+TEST_CASE("heatmap: in a very wide terminal, the key has lines of 80 columns") {
   const Heatmap map = diagonal({"a"}, Strings(20, "Donaudampfschifffahrt"));
   const std::string text = terminal(map, {.width = std::numeric_limits<int>::max()});
   check_aligned(text, 80);
   CHECK(lines(text).size() == 2 + 7);  // three to a line
 }
 
-TEST_CASE("heatmap: a long row label and a long caption are cut too") {
+TEST_CASE("heatmap: a long row label and a long caption are truncated") {
   Heatmap map = diagonal({std::string(100, 'r')}, code_points("abc"));
   map.caption = std::string(200, 'c');
   const std::string text = terminal(map, {.colour = false, .width = 30});
@@ -222,7 +221,7 @@ TEST_CASE("heatmap: a weight a little above 1 draws as 1") {
   CHECK(contains(svg(map), "fill-opacity=\"1.000\""));
 }
 
-TEST_CASE("heatmap: small weights are drawn in proportion to the darkest, but told as they are") {
+TEST_CASE("heatmap: colours are relative to the darkest weight, tooltips have the weights") {
   const std::string image = svg({{"a"}, {"x", "y"}, {0.02, 0.04}, ""}, {.darkest = 0.04});
   CHECK(contains(image, "fill-opacity=\"0.616\"><title>\u2068a\u2069 ← \u2068x\u2069: 0.020<"));
   CHECK(contains(image, "fill-opacity=\"1.000\"><title>\u2068a\u2069 ← \u2068y\u2069: 0.040<"));
@@ -239,7 +238,7 @@ TEST_CASE("heatmap: a wrong number of weights is named with the shape") {
   CHECK_THROWS_WITH_AS(svg(map), expected.c_str(), attune::Error);
 }
 
-TEST_CASE("heatmap: a weight that is not a finite number >= 0 is named with its place") {
+TEST_CASE("heatmap: a weight that is not a finite number >= 0 is named with its row and column") {
   for (const double bad : {kNaN, kInfinity, -0.25}) {
     const Heatmap map{{"a", "b"}, {"x", "y", "z"}, {0, 0, 0, 0, 0, bad}, ""};
     CHECK_THROWS_AS(svg(map), attune::Error);
@@ -249,7 +248,7 @@ TEST_CASE("heatmap: a weight that is not a finite number >= 0 is named with its 
   }
 }
 
-TEST_CASE("heatmap: a terminal or a cell without room is an error") {
+TEST_CASE("heatmap: a terminal or a cell that is too small is an error") {
   CHECK_THROWS_WITH_AS(terminal(diagonal({"a"}, {"b"}), {.width = 0}),
                        "heatmap: the terminal has 0 columns, but at least 10 are needed",
                        attune::Error);
@@ -280,7 +279,7 @@ TEST_CASE("heatmap: no label breaks the SVG") {
   CHECK(xml_error(svg(map)) == "");
 }
 
-TEST_CASE("heatmap: each cell tells its weight in a tooltip") {
+TEST_CASE("heatmap: each cell has its weight as a tooltip") {
   const Heatmap map{{"2", "7"}, {"a", "b", " "}, {0.125, 0, 1, 0.25, 0.5, 0.0004}, ""};
   const std::string image = svg(map);
   CHECK(count(image, "</title></rect>") == 6);
@@ -289,7 +288,7 @@ TEST_CASE("heatmap: each cell tells its weight in a tooltip") {
   CHECK(contains(image, "<title>\u20682\u2069 ← \u2068␣\u2069: 1.000</title>"));
 }
 
-TEST_CASE("heatmap: the source runs along the top of the SVG, the target down its side") {
+TEST_CASE("heatmap: the source is at the top of the SVG, the target at the left") {
   const std::string image = svg(diagonal({"r"}, {"1", "2", "3"}));
   const std::regex text(R"re(<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\w)</text>)re");
   std::vector<std::smatch> found(std::sregex_iterator(image.begin(), image.end(), text), {});
@@ -303,19 +302,19 @@ TEST_CASE("heatmap: the source runs along the top of the SVG, the target down it
   }
 }
 
-TEST_CASE("heatmap: characters stand upright in SVG, words are slanted") {
+TEST_CASE("heatmap: characters are upright in SVG, words are slanted") {
   CHECK_FALSE(contains(svg(diagonal({"a"}, code_points("日本語"))), "rotate("));
   CHECK(count(svg(diagonal({"a"}, {"das", "Haus"})), "rotate(-45 ") == 2);
 }
 
-TEST_CASE("heatmap: a long label is cut in the drawing, but whole in the tooltip") {
+TEST_CASE("heatmap: a long label is truncated in the drawing, but not in the tooltip") {
   const std::string word(100, 'w');
   const std::string image = svg(diagonal({"a"}, {word}));
   CHECK(count(image, word) == 1);
   CHECK(contains(image, "www…</text>"));
 }
 
-TEST_CASE("heatmap: the SVG takes the page's colours and has its own for light and dark") {
+TEST_CASE("heatmap: the SVG uses the page's colours, with defaults for light and dark") {
   const std::string image = svg(diagonal({"a"}, {"b"}));
   CHECK(contains(image, "var(--attune-ink,#"));
   CHECK(contains(image, "var(--attune-heat,#"));

@@ -12,7 +12,7 @@ namespace {
 using namespace attune;
 using models::Listener;
 
-TEST_CASE("Listener: each layer joins steps, and the mask with them") {
+TEST_CASE("Listener: each layer concatenates steps and reduces the mask") {
   nn::Parameters params(1, DType::f64);
   const Listener listener(params, {.features = 3, .hidden = 4, .join = {1, 2, 3}});
   const auto [h, last, mask] =
@@ -26,7 +26,7 @@ TEST_CASE("Listener: each layer joins steps, and the mask with them") {
   CHECK(listener.sizes().last == 4);
 }
 
-TEST_CASE("Listener: a sentence in a padded batch is heard as alone") {
+TEST_CASE("Listener: a sequence gives the same result in a padded batch and alone") {
   nn::Parameters params(1, DType::f64);
   const Listener listener(params, {.features = 3, .hidden = 4, .join = {2, 2}});
   const Tensor x = randn({9, 2, 3}, DType::f64);
@@ -47,7 +47,7 @@ TEST_CASE("Listener: gradients are central differences") {
   }
 }
 
-TEST_CASE("Listener: no layers, and a layer that joins nothing, are errors") {
+TEST_CASE("Listener: no layers, and a layer that joins 0 steps, are errors") {
   nn::Parameters params(1, DType::f64);
   CHECK_ERROR("Listener: there is no layer", Listener(params, {.join = {}}));
   CHECK_ERROR("Listener: layer 2 joins 0 steps, expected >= 1", Listener(params, {.join = {2, 0}}));

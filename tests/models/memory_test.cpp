@@ -1,4 +1,4 @@
-// What programs hold in memory, and how they fare when there is none.
+// Memory use of training, and failed allocations.
 
 #include <fstream>
 #include <new>
@@ -78,7 +78,7 @@ text::Batch random_batch(Random& random, Index sentences, Index source, Index ta
   return text::make_batch(pairs);
 }
 
-/// Steps of ever other shapes, after one of the largest.
+/// Steps with changing shapes, after one with the largest shape.
 void train_on_all_shapes(int steps) {
   constexpr Index most_sentences = 16, longest = 20;
   const test::ThreadsScope one(1);  // two may need their scratch at once, or one after the other
@@ -106,17 +106,17 @@ void train_on_all_shapes(int steps) {
 
 }  // namespace
 
-TEST_CASE("memory: training on ever other shapes holds no more than its largest step needed") {
+TEST_CASE("memory: training on changing shapes needs no more than its largest step") {
   train_on_all_shapes(2000);
 }
 
-TEST_CASE("memory: 20,000 steps of ever other shapes" * doctest::skip()) {
+TEST_CASE("memory: 20,000 steps with changing shapes" * doctest::skip()) {
   train_on_all_shapes(20'000);
 }
 
-TEST_CASE("memory: an operation that finds none names itself, its result and the bytes") {
+TEST_CASE("memory: a failed allocation names the operation, its result and the bytes") {
   for (const OpCase& op : op_cases()) {
-    // Their scratch tensors do not name the operation.
+    // Errors of their scratch tensors do not name the operation.
     if (op.group == "fused attention" || op.name.starts_with("affine") || op.name == "unwindow")
       continue;
     CAPTURE(op.name);
@@ -140,7 +140,7 @@ TEST_CASE("memory: an operation that finds none names itself, its result and the
   }
 }
 
-/// Steps of which the first, second, ... allocation of that kind fails, and then none.
+/// Steps in which the first, second, ... allocation of that kind fails, until none fails.
 template <class Training>
 void check_failing_steps(test::Budget& kind) {
   Random random(1);
@@ -165,7 +165,7 @@ void check_failing_steps(test::Budget& kind) {
   CHECK(training.step(batch) == undisturbed.step(batch));
 }
 
-TEST_CASE("memory: a step may fail anywhere; then nothing is lost, and the next one is right") {
+TEST_CASE("memory: after a failed allocation anywhere in a step, the next step is correct") {
   for (const int threads : {1, 2}) {
     const test::ThreadsScope scope(threads);
     for (test::Budget* kind : {&test::blocks, &test::objects}) {
@@ -179,7 +179,7 @@ TEST_CASE("memory: a step may fail anywhere; then nothing is lost, and the next 
   }
 }
 
-TEST_CASE("memory: what lies idle is given back before an allocation fails") {
+TEST_CASE("memory: cached blocks are freed before an allocation fails") {
   { const Tensor idle = Tensor::uninitialized({100'000}); }
   const BufferStatistics before = buffer_statistics();
   const test::Limit limit(test::blocks, 0, 1);
@@ -190,14 +190,14 @@ TEST_CASE("memory: what lies idle is given back before an allocation fails") {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take terabytes
 
-/// The most that the process ever had, in bytes.
+/// Peak resident memory of the process in bytes.
 std::size_t resident() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
-TEST_CASE("memory: the child of the test of attention" * doctest::skip()) {
+TEST_CASE("memory: child process of the attention test" * doctest::skip()) {
   const test::ThreadsScope two(2);
   const Var q = variable(randn({4096, 1, 32})), kv = variable(randn({4096, 1, 64}, DType::f32, 2));
   std::ignore = backward(sum(attention(slice(q, 0, 0, 8), slice(kv, 0, 0, 8))));
@@ -207,14 +207,14 @@ TEST_CASE("memory: the child of the test of attention" * doctest::skip()) {
   CHECK(resident() - before < 25'000'000);
 }
 
-TEST_CASE("memory: of attention, it grows with the length of sequences, not with its square") {
-  const auto result = test::run_test_case("memory: the child of the test of attention");
+TEST_CASE("memory: attention is linear in the sequence length, not quadratic") {
+  const auto result = test::run_test_case("memory: child process of the attention test");
   CAPTURE(result.out);
   CHECK(result.status == 0);
   CHECK(result.out.find("1 passed") != std::string::npos);
 }
 
-TEST_CASE("memory: the child of the test of forced decoding" * doctest::skip()) {
+TEST_CASE("memory: child process of the forced decoding test" * doctest::skip()) {
   nn::Parameters params(1);
   Random random(1);
   const text::Batch batch = random_batch(random, 1, 2000, 2000);
@@ -231,14 +231,14 @@ TEST_CASE("memory: the child of the test of forced decoding" * doctest::skip()) 
   }
 }
 
-TEST_CASE("memory: forced decoding of a long pair keeps no state of its steps") {
-  const auto result = test::run_test_case("memory: the child of the test of forced decoding");
+TEST_CASE("memory: forced decoding of a long pair stores no states of previous steps") {
+  const auto result = test::run_test_case("memory: child process of the forced decoding test");
   CAPTURE(result.out);
   CHECK(result.status == 0);
   CHECK(result.out.find("1 passed") != std::string::npos);
 }
 
-TEST_CASE("memory: the child of another test" * doctest::skip()) {
+TEST_CASE("memory: child process of another test" * doctest::skip()) {
   Random random(1);
   const text::Batch batch = random_batch(random, 8, 10, 10);
   Training training, undisturbed;
@@ -263,8 +263,9 @@ TEST_CASE("memory: the child of another test" * doctest::skip()) {
   for (int i = 0; i < 3; ++i) CHECK(training.step(batch) == undisturbed.step(batch));
 }
 
-TEST_CASE("memory: under a limited address space an allocation is an error, and training goes on") {
-  const auto result = test::run_test_case("memory: the child of another test");
+TEST_CASE(
+    "memory: with a limited address space a failed allocation throws, and training continues") {
+  const auto result = test::run_test_case("memory: child process of another test");
   CAPTURE(result.out);
   CHECK(result.status == 0);
   CHECK(result.out.find("1 passed") != std::string::npos);

@@ -1,4 +1,4 @@
-// Files of models: what comes back, and what is refused.
+// Model files: round trips and errors.
 #include <doctest/doctest.h>
 
 #include <attune/models/model_file.hpp>
@@ -22,21 +22,21 @@ Codecs codecs() {
 }
 const Vocabularies kSizes{.source = 11, .target = 8};
 
-/// What a model writes for a line, and its log-probability.
+/// The translation of a line and its log-probability.
 std::pair<std::string, double> written(const AnyModel& model, const Codecs& codecs) {
   const SearchOptions how{.max_length = 6};
   const auto found = translate(model, {{codecs.source.encode("ab äx")}}, {.how = how})[0][0];
   return {codecs.target.decode(found.words), found.log_probability};
 }
 
-/// The same names and weights, to the bit.
+/// Checks that names and weights are equal bit for bit.
 bool same_weights(const nn::Parameters& a, const nn::Parameters& b) {
   return std::ranges::equal(a.all(), b.all(), [](const auto& x, const auto& y) {
     return x.name == y.name && test::identical(x.variable.value(), y.variable.value());
   });
 }
 
-/// The file of a small model, of which a few things can be changed.
+/// The file of a small model, with optional changes.
 template <class Change>
 std::filesystem::path changed(const ScratchDirectory& directory, Change change) {
   nn::Parameters params(3);
@@ -49,7 +49,7 @@ std::filesystem::path changed(const ScratchDirectory& directory, Change change) 
   return path;
 }
 
-TEST_CASE("model_file: any model comes back with its options, words and weights, to the bit") {
+TEST_CASE("model_file: options, vocabularies and weights of any model are restored bit for bit") {
   const ScratchDirectory directory;
   const auto path = directory / "model.safetensors";
   for (const ModelKind& kind : model_kinds()) {
@@ -97,7 +97,7 @@ TEST_CASE("model_file: a paper's class and AnyModel read each other's files") {
               load<Bahdanau>(path));
 }
 
-TEST_CASE("model_file: a language model comes back") {
+TEST_CASE("model_file: a language model is restored") {
   const ScratchDirectory directory;
   const auto path = directory / "model.safetensors";
   nn::Parameters params(3);
@@ -114,7 +114,7 @@ TEST_CASE("model_file: a language model comes back") {
               load(path));
 }
 
-TEST_CASE("model_file: what is no file of the model is refused in one line, after the path") {
+TEST_CASE("model_file: a file of another format or model is an error with the path") {
   const ScratchDirectory directory;
   const auto error = [&](auto change) {
     const auto path = changed(directory, change);

@@ -18,7 +18,7 @@ namespace {
 
 using test::difference, test::force;
 
-/// CASES of the script.
+/// The CASES of the script.
 const std::vector<std::string> kCases = {
     "bahdanau",
     "bahdanau cell=lstm encoder-layers=2 tied=target-output",
@@ -46,7 +46,7 @@ TEST_CASE("papers: loss, logits, weights and all gradients are PyTorch's") {
     const text::Batch batch{golden["source"], golden["source_mask"], golden["previous"],
                             golden["next"], golden["target_mask"]};
     const auto [logits, weights] = force(model, batch);
-    // The script has 0 at padding, over which the decoder runs on.
+    // At padding the script has 0; the decoder computes values there.
     const Tensor words = batch.target_mask.reshape({3, 1, 2});
     CHECK(difference(permute(logits, {0, 2, 1}).value() * words,
                      permute(Var(golden["logits"]), {0, 2, 1}).value()) < 1e-10);

@@ -1,5 +1,5 @@
-// What holds of the models of papers, whatever their options; of batches, states and training also
-// of the Transformer.
+// Properties of the models of papers with any options. Those of batches, states and training are
+// also tested for the Transformer.
 #include <cmath>
 #include <span>
 
@@ -25,7 +25,7 @@ namespace {
 
 using test::difference, test::identical, test::force, test::Forced;
 
-/// A model, by name and options, with vocabularies of 9 and 8 words unless others are given.
+/// A model by name and options; the default vocabulary sizes are 9 and 8.
 struct Made {
   AnyModelOptions options;
   nn::Parameters params;
@@ -46,7 +46,7 @@ struct Made {
 const std::vector<std::string> kPapers = {"bahdanau", "nematus", "luong", "encoder-decoder",
                                           "sutskever"};
 
-/// The models as published, and between them every other option.
+/// The models as published, and variants that cover every other option.
 const std::vector<std::string> kModels = [] {
   std::vector<std::string> all = kPapers;
   for (const std::string score : {"dot", "concat", "cosine", "multi-head"}) {
@@ -65,7 +65,7 @@ const std::vector<std::string> kModels = [] {
   return all;
 }();
 
-/// f(made) for all of them.
+/// Calls f(made) for all of them.
 template <class F>
 void for_each_model(F f) {
   for (const std::string& text : kModels) {
@@ -84,8 +84,8 @@ text::Batch ragged(DType dtype = DType::f64) {
 constexpr const char* kTiny =
     "embedding=3 hidden=2 attention=4 readout=5 longest=5 filters=2 radius=1";
 
-/// Of logits and weights of a ragged batch, in turns with initial parameters and with 3 times
-/// those. No gradient may be zero.
+/// Gradcheck of logits and weights of a ragged batch, alternating initial parameters and 3 times
+/// these. No gradient may be zero.
 void check_gradients(const std::string& text) {
   CAPTURE_BINDING(text);
   static int count = 0;
@@ -102,7 +102,7 @@ void check_gradients(const std::string& text) {
   }));
 }
 
-/// f(text) with every combination of the axes' values: {"cell=gru", "cell=lstm"}, ...
+/// Calls f(text) with every combination of values of the axes: {"cell=gru", "cell=lstm"}, ...
 template <class F>
 void for_each_combination(const std::string& text, std::span<const std::vector<std::string>> axes,
                           const F& f) {
@@ -123,13 +123,13 @@ std::vector<std::string> scores() {
   return all;
 }
 
-TEST_CASE("papers: gradients of every score x window x model x cell agree with differences") {
+TEST_CASE("papers: gradients of every score x window x model x cell are central differences") {
   const std::vector<std::string> axes[] = {scores(), kWindows, kCells};
   for (const std::string model : {"bahdanau", "nematus", "luong encoder-layers=1 decoder-layers=1"})
     for_each_combination(model, axes, check_gradients);
 }
 
-TEST_CASE("papers: gradients of every other option agree with differences") {
+TEST_CASE("papers: gradients of every other option are central differences") {
   const struct {
     const char* model;
     std::vector<std::vector<std::string>> axes;
@@ -149,7 +149,7 @@ TEST_CASE("papers: gradients of every other option agree with differences") {
   for (const auto& [model, axes] : cases) for_each_combination(model, axes, check_gradients);
 }
 
-TEST_CASE("papers: gradients of the loss in training, with tied tables, agree with differences") {
+TEST_CASE("papers: gradients of the training loss, with tied embeddings, are central differences") {
   for (const std::string& paper : kPapers) {
     for (const std::string tied : {"none", "target-output", "all"}) {
       const std::string text = fmt::format("{} tied={} dropout=0.3", paper, tied);
@@ -173,7 +173,7 @@ TEST_CASE("papers: gradients of the loss in training, with tied tables, agree wi
 
 // ---- Batches, steps and states
 
-/// Sum over words of the loss.
+/// The loss, summed over tokens.
 Var total_loss(const AnyModel& model, std::span<const text::Pair> pairs) {
   const text::Batch batch = text::make_batch(pairs, DType::f64);
   return models::loss(model, batch) * sum(batch.target_mask).item();
@@ -195,7 +195,7 @@ TEST_CASE("papers: a padded batch gives the loss and gradients of its sentences 
   });
 }
 
-TEST_CASE("papers: word by word under forced words is force(), also of selected columns") {
+TEST_CASE("papers: single steps on given tokens equal unroll, also for selected columns") {
   for_each_model([&](const Made& made) {
     const AnyModel& model = made.model;
     const text::Batch batch = ragged();
@@ -214,7 +214,7 @@ TEST_CASE("papers: word by word under forced words is force(), also of selected 
   });
 }
 
-/// Copies of random sentences, enough steps for the model to become sure of some words.
+/// Trains on copies of random sentences until some tokens are predicted with confidence.
 void train(Made& made, int steps) {
   std::vector<text::Pair> pairs;
   for (const text::Sentence& s : test::random_sentences({3, 5, 2, 4, 1, 5}, 8, 1, 4))
@@ -224,7 +224,7 @@ void train(Made& made, int steps) {
   for (int i = 0; i < steps; ++i) adam.step(backward(models::loss(made.model, batch)));
 }
 
-/// The words of `a`, which may be cut off before </s>, have the same probabilities and weights.
+/// Checks that the tokens of `a`, which may lack </s>, have the same probabilities and weights.
 void check_near(const Hypothesis& a, const Hypothesis& b) {
   CHECK(a.words == b.words);
   const std::size_t steps = a.word_log_probabilities.size();
@@ -236,7 +236,7 @@ void check_near(const Hypothesis& a, const Hypothesis& b) {
     CHECK(difference(a.weights, b.weights.slice(0, a.weights.dim(0))) < 1e-6);
 }
 
-TEST_CASE("papers: a trained model writes the same for a sentence alone, in a batch, and forced") {
+TEST_CASE("papers: a trained model gives the same result alone, in a batch, and forced") {
   const auto sources = test::random_sentences({3, 6, 2, 1, 4}, 8, 7, 4);
   const auto written = [](const AnyModel& model, std::span<const text::Sentence> of, Index beam) {
     const auto [source, mask] = text::make_source_batch(of, DType::f64);
@@ -260,7 +260,7 @@ TEST_CASE("papers: a trained model writes the same for a sentence alone, in a ba
   });
 }
 
-TEST_CASE("papers: every model, with every cell, learns a few sentences by heart and writes them") {
+TEST_CASE("papers: every model, with every cell, learns a few sentences") {
   const std::vector<std::string> axes[] = {kPapers, kCells};
   for_each_combination("", axes, [&](const std::string& text) {
     CAPTURE_BINDING(text);
@@ -280,7 +280,7 @@ TEST_CASE("papers: every model, with every cell, learns a few sentences by heart
   });
 }
 
-TEST_CASE("papers: in steady state training asks the system for no memory") {
+TEST_CASE("papers: in steady state training does not allocate from the system") {
   for (const std::string& paper : kPapers) {
     CAPTURE_BINDING(paper);
     Made made(paper, "", 5, DType::f32);
@@ -294,7 +294,7 @@ TEST_CASE("papers: in steady state training asks the system for no memory") {
   }
 }
 
-/// Weights after training with dropout on a batch large enough that work is cut into tiles.
+/// Weights after training with dropout on a batch that is large enough for several tiles.
 std::vector<Tensor> weights_after_training(const std::string& paper, std::uint64_t seed,
                                            int threads) {
   const test::ThreadsScope guard(threads);
@@ -320,7 +320,7 @@ std::vector<Tensor> weights_after_training(const std::string& paper, std::uint64
   return weights;
 }
 
-TEST_CASE("papers: the same seed trains the same weights to the bit, with one thread or two") {
+TEST_CASE("papers: weights are reproducible bit for bit, with one thread or two") {
   for (const std::string paper :
        {"bahdanau", "nematus", "luong", "encoder-decoder", "sutskever", "transformer tied=none"}) {
     CAPTURE_BINDING(paper);
@@ -334,7 +334,7 @@ TEST_CASE("papers: the same seed trains the same weights to the bit, with one th
 
 // ---- Losses and options
 
-TEST_CASE("papers: the loss is the cross-entropy of force()'s logits, smoothed, and of coverage") {
+TEST_CASE("papers: the loss is smoothed cross-entropy of unroll's logits plus coverage loss") {
   for (const std::string& paper : kPapers) {
     CAPTURE_BINDING(paper);
     const Made made(paper);
@@ -369,7 +369,7 @@ TEST_CASE("papers: the loss is the cross-entropy of force()'s logits, smoothed, 
   }
 }
 
-TEST_CASE("papers: each rate of dropout acts in training only, and by its seed alone") {
+TEST_CASE("papers: each dropout rate applies in training only, and depends on the seed only") {
   const text::Batch batch = ragged();
   const auto in_training = [&](const Made& made, std::uint64_t seed) {
     Random random(seed);
@@ -398,7 +398,7 @@ TEST_CASE("papers: each rate of dropout acts in training only, and by its seed a
   }
 }
 
-TEST_CASE("papers: tied tables are one parameter") {
+TEST_CASE("papers: tied embeddings are one parameter") {
   for (const std::string& paper : kPapers) {
     CAPTURE_BINDING(paper);
     const auto made = [&](const std::string& tied) {
@@ -412,7 +412,7 @@ TEST_CASE("papers: tied tables are one parameter") {
   }
 }
 
-TEST_CASE("papers: an encoder in two directions is half as wide for scores without weights") {
+TEST_CASE("papers: each direction of the encoder has size H / 2 for direct scores") {
   const auto hidden = [](const std::string& text) {
     return Made(text).params["encoder.layer1.forward.W_h"].dim(0);
   };
@@ -421,7 +421,7 @@ TEST_CASE("papers: an encoder in two directions is half as wide for scores witho
   CHECK(Made("luong score=dot").params["encoder.layer1.W_h"].dim(0) == 4);
 }
 
-TEST_CASE("papers: options that do not fit are named") {
+TEST_CASE("papers: errors name options that contradict each other") {
   const auto error = [](const std::string& text, Vocabularies sizes = {9, 8}) {
     return error_of([&] { Made(text, "", 4, DType::f64, sizes); });
   };
@@ -449,7 +449,7 @@ TEST_CASE("papers: options that do not fit are named") {
         "cosine, multi_head, location_aware");
 }
 
-TEST_CASE("papers: a mask of another dtype, and a word outside of the vocabulary") {
+TEST_CASE("papers: a mask of another dtype; a token id out of range is an error") {
   const Made bahdanau("bahdanau"), luong("luong");
   CHECK(loss(bahdanau.model, ragged(DType::f32)).item() ==
         loss(bahdanau.model, ragged(DType::f64)).item());
@@ -458,7 +458,7 @@ TEST_CASE("papers: a mask of another dtype, and a word outside of the vocabulary
     CHECK_THROWS_AS(loss(bahdanau.model, text::make_batch(std::span(&pair, 1))), Error);
 }
 
-// ---- Attention of one's own
+// ---- Custom attention
 
 /// e_s = q · W h_s², a score that is not in the library.
 class SquaredScore : public nn::Score {
@@ -489,7 +489,7 @@ void check_own_attention(Index memory) {
   CHECK(sum_of_squares(gradients[params["attention.W_2"]]) > 0);
 }
 
-TEST_CASE("papers: attention of one's own fits every model that attends") {
+TEST_CASE("papers: every model with attention takes custom attention") {
   check_own_attention<Bahdanau>(8);
   check_own_attention<Nematus>(8);
   check_own_attention<Luong>(4);

@@ -18,10 +18,10 @@ using models::SearchOptions;
 using text::Sentence;
 using namespace test;
 
-/// One sentence for each of `count` equal sources.
+/// Samples one sentence for each of `count` equal sources.
 std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count,
                                const SamplingOptions& sampling, SearchOptions options = {}) {
-  options.output_tokens = models::OutputTokens::all;
+  options.output_tokens = test::kAll;
   const std::vector<Sentence> sources(static_cast<std::size_t>(count), Sentence{4, 3});
   const auto [source, mask] = text::make_source_batch(sources, DType::f64);
   return models::sample(decoder, decoder.encode(source, mask), sampling, options);
@@ -29,7 +29,7 @@ std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count,
 
 const Probabilities kFirst = {0.02, 0.03, 0.25, 0.1, 0.2, 0.4};
 
-/// Draws 20000 first words of probabilities kFirst, and holds their frequencies against `expected`:
+/// Draws 20000 first tokens with probabilities kFirst, and compares frequencies with `expected`:
 /// χ² = Σ_v (n_v - n p_v)² / n p_v, which with 5 degrees of freedom exceeds 20.5 once in a thousand
 /// times.
 void check_frequencies(const SamplingOptions& options, const Probabilities& expected) {
@@ -59,9 +59,9 @@ Probabilities normalized(Probabilities p) {
   return p;
 }
 
-TEST_CASE("sample: words are as frequent as they are likely") { check_frequencies({}, kFirst); }
+TEST_CASE("sample: token frequencies equal the probabilities") { check_frequencies({}, kFirst); }
 
-TEST_CASE("sample: the temperature is a power of the probabilities") {
+TEST_CASE("sample: probabilities are raised to 1 / temperature") {
   for (const double temperature : {0.5, 3.0}) {
     Probabilities expected = kFirst;
     for (double& p : expected) p = std::pow(p, 1 / temperature);
@@ -69,25 +69,25 @@ TEST_CASE("sample: the temperature is a power of the probabilities") {
   }
 }
 
-TEST_CASE("sample: top_k leaves the k likeliest words") {
+TEST_CASE("sample: top_k keeps the k most probable tokens") {
   check_frequencies({.top_k = 3}, normalized({0, 0, 0.25, 0, 0.2, 0.4}));
   check_frequencies({.top_k = 6}, kFirst);
   check_frequencies({.top_k = 100}, kFirst);
 }
 
-TEST_CASE("sample: top_p leaves the fewest words that have that probability") {
+TEST_CASE("sample: top_p keeps the smallest set with that probability") {
   check_frequencies({.top_p = 0.64}, normalized({0, 0, 0.25, 0, 0, 0.4}));
   check_frequencies({.top_p = 0.66}, normalized({0, 0, 0.25, 0, 0.2, 0.4}));
   check_frequencies({.top_k = 2, .top_p = 0.9}, normalized({0, 0, 0.25, 0, 0, 0.4}));
   check_frequencies({.top_p = 1e-9}, {0, 0, 0, 0, 0, 1});
 }
 
-TEST_CASE("sample: what is cut off is decided at the temperature") {
+TEST_CASE("sample: top_p applies after the temperature") {
   // Squared: 0.0004, 0.0009, 0.0625, 0.01, 0.04, 0.16; in all 0.2738, of which 0.81 are 0.2218.
   check_frequencies({.temperature = 0.5, .top_p = 0.81}, normalized({0, 0, 0.0625, 0, 0, 0.16}));
 }
 
-TEST_CASE("sample: log-probabilities are the model's own, whatever was cut off") {
+TEST_CASE("sample: log-probabilities do not depend on top_k and top_p") {
   const auto table = random_table(5, 2);
   const TableDecoder decoder(table);
   for (const Hypothesis& h : sample(decoder, 50, {.temperature = 0.7, .top_k = 4})) {
@@ -97,7 +97,7 @@ TEST_CASE("sample: log-probabilities are the model's own, whatever was cut off")
   }
 }
 
-TEST_CASE("sample: a sentence that does not end is cut off at max_length") {
+TEST_CASE("sample: a sentence that does not end is truncated at max_length") {
   const TableDecoder decoder([](std::int32_t, const Words&) { return next(0, 0.5, 0.4); });
   for (const Hypothesis& h : sample(decoder, 5, {}, {.max_length = 4})) {
     CHECK_FALSE(h.complete);
@@ -105,7 +105,7 @@ TEST_CASE("sample: a sentence that does not end is cut off at max_length") {
   }
 }
 
-TEST_CASE("sample: without an end word, all sentences have max_length words, in as many steps") {
+TEST_CASE("sample: without an end token, all sentences have max_length tokens and steps") {
   const auto table = random_table(100, 2);
   const TableDecoder decoder(table);
   bool ends = false;
@@ -121,7 +121,7 @@ TEST_CASE("sample: without an end word, all sentences have max_length words, in 
               sample(decoder, 2, {}, {.end = -2}));
 }
 
-TEST_CASE("sample: the likeliest word alone is greedy search") {
+TEST_CASE("sample: top_k = 1 is greedy search") {
   const Translator t;
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5, 1, 4}, 11, 6));
   const auto expected = models::search(t.model, t.model.encode(source, mask), {.max_length = 7});
@@ -132,7 +132,7 @@ TEST_CASE("sample: the likeliest word alone is greedy search") {
   }
 }
 
-TEST_CASE("sample: what is drawn depends on the sentence's number, not on the batch") {
+TEST_CASE("sample: depends on the sentence's number, not on the batch") {
   const Translator t;
   const auto sources = test::random_sentences({2, 5, 1, 4, 3, 5}, 11, 6);
   const auto drawn = [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
@@ -148,7 +148,7 @@ TEST_CASE("sample: what is drawn depends on the sentence's number, not on the ba
   }
 }
 
-TEST_CASE("sample: a seed gives the same sentences again, another seed others") {
+TEST_CASE("sample: reproducible by seed; other seeds give other sentences") {
   const TableDecoder decoder(random_table(6));
   const auto words = [&](std::uint64_t seed) {
     std::vector<Words> all;

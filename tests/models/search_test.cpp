@@ -24,11 +24,11 @@ using namespace test;
 static_assert(models::Decoder<TableDecoder>);
 static_assert(models::WordModel<models::Bahdanau>);
 
-/// The best hypotheses for sources whose first words are these, of one to three words. All words of
-/// the tables may be written.
+/// The best hypotheses for sources with these first tokens, of one to three tokens. All tokens of
+/// the tables can be generated.
 std::vector<Translation> search(const TableDecoder& decoder, const Words& first_words,
                                 SearchOptions options) {
-  options.output_tokens = OutputTokens::all;
+  options.output_tokens = kAll;
   std::vector<Sentence> sources;
   for (std::int32_t word : first_words) {
     Sentence& source = sources.emplace_back(1 + sources.size() % 3, 3);
@@ -45,7 +45,7 @@ Hypothesis best(const TableDecoder& decoder, const SearchOptions& options) {
   return found[0][0];
 }
 
-/// The table's decoder with other weights.
+/// The table decoder with other attention weights.
 class OtherWeights : public TableDecoder {
  public:
   using Change = std::function<Var(const Var& weights)>;
@@ -62,17 +62,17 @@ class OtherWeights : public TableDecoder {
   std::vector<Translation> search() const {
     const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
     return models::search(*this, encode(source, mask),
-                          {.beam = 4, .best = 4, .output_tokens = OutputTokens::all});
+                          {.beam = 4, .best = 4, .output_tokens = kAll});
   }
 
  private:
   Change change_;
 };
 
-// ---- What is found
+// ---- Results
 
-TEST_CASE("search: greedy takes the likeliest word, a beam of 2 the likelier sentence") {
-  // After the likelier 4 every continuation is unlikely, after 5 the end is almost certain.
+TEST_CASE("search: greedy takes the most probable token, beam 2 the better sentence") {
+  // After the more probable 4 every continuation is improbable; after 5 the end is almost certain.
   const TableDecoder decoder([](std::int32_t, const Words& words) {
     if (words.empty()) return next(0.01, 0.55, 0.40);
     if (words.size() > 1) return next(0.98, 0.01, 0.01);
@@ -92,7 +92,7 @@ struct Enumerated {
   double log_probability, score;
 };
 
-/// Wu et al. (2016), equation 14, for what the table decoder writes of a source of 3 words.
+/// Wu et al. (2016), equation 14, for outputs of the table decoder for a source of 3 tokens.
 double score_of(const Words& words, double log_probability, const SearchOptions& o) {
   const double length = static_cast<double>(words.size()) + 1;
   double log_coverage = 0;
@@ -104,7 +104,7 @@ double score_of(const Words& words, double log_probability, const SearchOptions&
   return log_probability / std::pow(length, o.length_penalty) + o.coverage_penalty * log_coverage;
 }
 
-/// Every complete sentence of up to `max_length` words.
+/// Every complete sentence of up to `max_length` tokens.
 void enumerate(const TableDecoder::Table& table, const SearchOptions& options, const Words& words,
                double log_probability, std::vector<Enumerated>& all) {
   const Probabilities p = table(4, words);
@@ -120,7 +120,7 @@ void enumerate(const TableDecoder::Table& table, const SearchOptions& options, c
   }
 }
 
-/// Every form of scores.
+/// Every combination of penalties.
 std::vector<SearchOptions> scorings() {
   std::vector<SearchOptions> all;
   for (const double alpha : {-0.5, 0.0, 0.7, 2.0})
@@ -134,7 +134,7 @@ std::vector<Hypothesis> search_one(const TableDecoder& decoder, const SearchOpti
   return search(decoder, {4, 4, 4}, options)[2];
 }
 
-TEST_CASE("search: a beam that drops nothing finds what trying all sentences finds") {
+TEST_CASE("search: without pruning it equals exhaustive search") {
   const auto table = random_table(3);
   for (SearchOptions options : scorings()) {
     options.beam = 1000;
@@ -157,7 +157,7 @@ TEST_CASE("search: a beam that drops nothing finds what trying all sentences fin
   }
 }
 
-TEST_CASE("search: ending early never changes what is found") {
+TEST_CASE("search: early termination does not change the result") {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const auto table = random_table(6, seed);
     for (SearchOptions options : scorings()) {
@@ -174,7 +174,7 @@ TEST_CASE("search: ending early never changes what is found") {
   }
 }
 
-TEST_CASE("search: a sentence ends when nothing that goes on can still win") {
+TEST_CASE("search: terminates when no active hypothesis can win") {
   // "" has 0.5, "4" and "5" go on with 0.3 and 0.19.
   const TableDecoder decoder([](std::int32_t, const Words&) { return next(0.5, 0.3, 0.19); });
   const auto steps = [&](const SearchOptions& options) {
@@ -191,7 +191,7 @@ TEST_CASE("search: a sentence ends when nothing that goes on can still win") {
   CHECK(steps({.beam = 3, .max_length = 100, .length_penalty = 0.3}) == 2);
 }
 
-TEST_CASE("search: a source word without any weight costs no more than 10^-10 would") {
+TEST_CASE("search: a source token without weight counts as 10^-10") {
   const OtherWeights decoder([](const Var& w) { return w * 0; });
   const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}}, DType::f64);
   const Hypothesis h =
@@ -199,7 +199,7 @@ TEST_CASE("search: a source word without any weight costs no more than 10^-10 wo
   CHECK(near(h.score, h.log_probability + 0.5 * 3 * std::log(1e-10)));
 }
 
-TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller word among equals") {
+TEST_CASE("search: large vocabularies: the largest logits; ties go to the smaller id") {
   constexpr Index v = 1000;
   Tensor logits = randn({3, v}, DType::f64, 7);
   double* x = logits.mutable_data<double>();
@@ -209,12 +209,12 @@ TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller w
     x[row * v + 999] = 6;
   }
   Words words;
-  models::detail::decode(
-      ones({2, 3}), SearchOptions{.beam = 7, .max_length = 1, .output_tokens = OutputTokens::all},
-      {}, [&](const Tensor& last, const Tensor*) -> NextScores {
-        words = last.to_vector<std::int32_t>();
-        return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
-      });
+  models::detail::decode(ones({2, 3}),
+                         SearchOptions{.beam = 7, .max_length = 1, .output_tokens = kAll}, {},
+                         [&](const Tensor& last, const Tensor*) -> NextScores {
+                           words = last.to_vector<std::int32_t>();
+                           return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
+                         });
   REQUIRE(words.size() == 21);
   for (Index row = 0; row < 3; ++row) {
     Words expected(v);
@@ -226,7 +226,7 @@ TEST_CASE("search: of a large vocabulary the largest logits go on, the smaller w
   }
 }
 
-TEST_CASE("search: words of probability 0 are not written") {
+TEST_CASE("search: tokens of probability 0 are not generated") {
   const TableDecoder decoder([](std::int32_t, const Words& words) {
     return words.empty() ? Probabilities{0, 0, 0.25, 0, 0.75, 0} : Probabilities{0, 0, 1, 0, 0, 0};
   });
@@ -236,7 +236,7 @@ TEST_CASE("search: words of probability 0 are not written") {
   CHECK(found[1].words.empty());
 }
 
-TEST_CASE("search: among equals the earlier hypothesis and the smaller word come first") {
+TEST_CASE("search: ties go to the earlier hypothesis and the smaller id") {
   const TableDecoder decoder([](std::int32_t, const Words& words) {
     if (words.size() == 2) return Probabilities{1e-30, 1e-30, 1, 1e-30, 1e-30, 1e-30};
     return Probabilities{0.24, 0.24, 0.04, 0.24, 0.24, 1e-30};
@@ -256,7 +256,7 @@ TableDecoder endless() {
   return TableDecoder([](std::int32_t, const Words&) { return next(0.01, 0.3, 0.6); });
 }
 
-TEST_CASE("search: a sentence that does not end is cut off at max_length, and not complete") {
+TEST_CASE("search: a sentence that does not end is truncated at max_length, not complete") {
   for (const Index beam : {1, 3}) {
     const Hypothesis cut = best(endless(), {.beam = beam, .max_length = 4});
     CHECK_FALSE(cut.complete);
@@ -266,13 +266,13 @@ TEST_CASE("search: a sentence that does not end is cut off at max_length, and no
   }
 }
 
-TEST_CASE("search: within_source, a sentence has no more words than its own source has places") {
+TEST_CASE("search: within_source limits the length to that of the own source") {
   const auto found = search(endless(), {3, 4, 5}, {.max_length = 2, .within_source = true});
   for (const std::size_t i : {0, 1, 2})
     CHECK(found[i][0].words.size() == std::min<std::size_t>(i + 1, 2));
 }
 
-TEST_CASE("search: a sentence of max_length words may still end") {
+TEST_CASE("search: a sentence of max_length tokens can be complete") {
   const TableDecoder decoder([](std::int32_t, const Words& words) {
     return words.size() < 3 ? next(0.01, 0.9, 0.05) : next(0.97, 0.01, 0.01);
   });
@@ -291,7 +291,7 @@ TEST_CASE("search: a sentence may be empty") {
   CHECK(empty.weights.shape() == Shape{1, 1});
 }
 
-TEST_CASE("search: at the length limit hypotheses compete by score, cut or complete") {
+TEST_CASE("search: at max_length truncated and complete hypotheses compete by score") {
   const TableDecoder decoder = endless();
   const auto found = search(decoder, {4}, {.beam = 5, .max_length = 4, .best = 5})[0];
   REQUIRE(found.size() == 5);
@@ -303,7 +303,7 @@ TEST_CASE("search: at the length limit hypotheses compete by score, cut or compl
   }
 }
 
-// ---- Words of probability 0, and texts
+// ---- Excluded tokens, and texts
 
 /// The table's probabilities of these words, scaled to a sum of 1.
 Probabilities only(const Words& allowed, const Probabilities& p) {
@@ -317,33 +317,31 @@ Probabilities only(const Words& allowed, const Probabilities& p) {
   return scaled;
 }
 
-TEST_CASE("search, sample: no special token but the end is written, <unk> only where asked for") {
+TEST_CASE("search, sample: no special tokens except </s>, <unk> only if requested") {
   const auto table = random_table(100, 2);
   const TableDecoder decoder(table);
   const std::vector<Sentence> sources(50, Sentence{4, 3});
   const auto [source, mask] = text::make_source_batch(sources, DType::f64);
   const auto encoded = decoder.encode(source, mask);
-  for (const auto& [output_tokens, allowed] :
+  for (const auto& [tokens, allowed] :
        {std::pair(OutputTokens::words, Words{2, 4, 5}), {OutputTokens::unknown, {2, 3, 4, 5}}}) {
     const auto scaled = [&, allowed = allowed](std::int32_t from, const Words& words) {
       return only(allowed, table(from, words));
     };
-    auto all =
-        models::sample(decoder, encoded, {}, {.max_length = 30, .output_tokens = output_tokens});
-    const auto found =
-        models::search(decoder, encoded,
-                       {.beam = 10, .max_length = 4, .best = 10, .output_tokens = output_tokens});
+    auto all = models::sample(decoder, encoded, {}, {.max_length = 30, .output_tokens = tokens});
+    const auto found = models::search(
+        decoder, encoded, {.beam = 10, .max_length = 4, .best = 10, .output_tokens = tokens});
     all.insert(all.end(), found[0].begin(), found[0].end());
     for (const Hypothesis& h : all) check_log_probabilities(h, scaled, h.complete);
-    // Without an end word, `</s>` is none either.
+    // Without an end token, `</s>` is not generated either.
     for (const Hypothesis& h : models::sample(
-             decoder, encoded, {}, {.max_length = 9, .output_tokens = output_tokens, .end = -1}))
+             decoder, encoded, {}, {.max_length = 9, .output_tokens = tokens, .end = -1}))
       CHECK(std::ranges::none_of(h.words, [](std::int32_t word) { return word < 3; }));
   }
 }
 
-TEST_CASE("translate: of hypotheses with one text the best is returned, and as many as exist") {
-  // 4 and 5 are written alike, so there are five texts of at most four words.
+TEST_CASE("translate: of hypotheses with equal text only the best is returned") {
+  // 4 and 5 have the same text, so there are five texts of at most four tokens.
   const std::vector<Sentence> sources = {{4, 3}, {5}};
   models::TranslateOptions options{
       .how = SearchOptions{.beam = 5, .max_length = 4, .best = 5},
@@ -368,16 +366,16 @@ TEST_CASE("translate: of hypotheses with one text the best is returned, and as m
   }
 }
 
-// ---- What is told of a hypothesis
+// ---- Contents of a hypothesis
 
-TEST_CASE("search: a word's log-probability is the table's, and they sum up") {
+TEST_CASE("search: log-probabilities of tokens are the table's, and are summed") {
   const auto table = random_table(4, 2);
   const auto found = search(TableDecoder(table), {4}, {.beam = 4, .best = 4})[0];
   REQUIRE(found.size() == 4);
   for (const Hypothesis& h : found) check_log_probabilities(h, table);
 }
 
-/// A language model: the next word depends on the last one alone.
+/// A language model: the next token depends only on the last one.
 struct Bigrams {
   using Output = Var;
   struct State {};
@@ -394,22 +392,21 @@ struct Bigrams {
   Tensor logits_of_next;  // (V, V)
 };
 
-TEST_CASE("search, sample: a part that all logits share changes no probability") {
+TEST_CASE("search, sample: a constant added to all logits changes no probability") {
   const double third = std::log(1.0 / 3);
   for (const float common : {0.F, 1e4F, -1e7F}) {
     const Bigrams model{full({3, 3}, common)};
-    const auto found =
-        models::search(model, models::no_source(1),
-                       {.output_tokens = OutputTokens::all, .begin = 0, .end = 0})[0][0];
+    const auto found = models::search(model, models::no_source(1),
+                                      {.output_tokens = kAll, .begin = 0, .end = 0})[0][0];
     CHECK(std::abs(found.log_probability - third) < 1e-7);
-    const auto drawn = models::sample(
-        model, models::no_source(1), {},
-        {.max_length = 2, .output_tokens = OutputTokens::all, .begin = 0, .end = -1})[0];
+    const auto drawn =
+        models::sample(model, models::no_source(1), {},
+                       {.max_length = 2, .output_tokens = kAll, .begin = 0, .end = -1})[0];
     CHECK(std::abs(drawn.log_probability - 2 * third) < 2e-7);
   }
 }
 
-TEST_CASE("search: weights are those of the hypothesis's own words, over its own source") {
+TEST_CASE("search: weights are those of the hypothesis's tokens and source") {
   const auto found = search(TableDecoder(random_table(4, 3)), {4, 5, 3}, {.beam = 4, .best = 4});
   for (std::size_t b = 0; b < 3; ++b) {
     const auto source_length = static_cast<Index>(1 + b);
@@ -432,7 +429,7 @@ TEST_CASE("search: weights are those of the hypothesis's own words, over its own
   }
 }
 
-TEST_CASE("search, sample: hypotheses without weights where they are not asked for") {
+TEST_CASE("search, sample: no weights if not requested") {
   const TableDecoder decoder(random_table(4, 3));
   const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}}, DType::f64);
   const auto encoded = decoder.encode(source, mask);
@@ -458,24 +455,23 @@ TEST_CASE("search: a model without attention has hypotheses without weights") {
 TEST_CASE("search, sample: without a source") {
   // After <s> comes 2, after it 1, which is </s>.
   const Bigrams model{Tensor::of<float>({3, 3}, {0, 0, 99, 0, 0, 0, 0, 99, 0})};
-  const auto found =
-      models::search(model, models::no_source(2),
-                     {.max_length = 5, .output_tokens = OutputTokens::all, .begin = 0, .end = 1});
+  const auto found = models::search(model, models::no_source(2),
+                                    {.max_length = 5, .output_tokens = kAll, .begin = 0, .end = 1});
   REQUIRE(found.size() == 2);
   for (const auto& best : found) CHECK(best[0].words == Words{2});
   for (const Hypothesis& h :
        models::sample(model, models::no_source(2), {},
-                      {.max_length = 5, .output_tokens = OutputTokens::all, .begin = 0, .end = 1}))
+                      {.max_length = 5, .output_tokens = kAll, .begin = 0, .end = 1}))
     CHECK(h.words == Words{2});
 }
 
-TEST_CASE("search: an end that is no word is an error") {
+TEST_CASE("search: an end token out of range is an error") {
   const Bigrams model{zeros({3, 3})};
   CHECK_ERROR("search: the end token 3 is not in -1 (none) to 2",
               models::search(model, models::no_source(1), {.begin = 0, .end = 3}));
 }
 
-TEST_CASE("search: without an end word, the likeliest sequences of max_length words") {
+TEST_CASE("search: without an end token, the most probable sequences of max_length tokens") {
   const Tensor logits = randn({3, 3}, DType::f64), log_p = log_softmax(logits, -1);
   std::vector<std::pair<double, Words>> all;
   for (std::int32_t first : {0, 1, 2}) {
@@ -483,13 +479,9 @@ TEST_CASE("search: without an end word, the likeliest sequences of max_length wo
       all.push_back({log_p[0][first].item() + log_p[first][second].item(), {first, second}});
   }
   std::ranges::sort(all, std::ranges::greater());
-  const auto found = models::search(Bigrams{logits}, models::no_source(1),
-                                    {.beam = 3,
-                                     .max_length = 2,
-                                     .best = 3,
-                                     .output_tokens = OutputTokens::all,
-                                     .begin = 0,
-                                     .end = -1});
+  const auto found = models::search(
+      Bigrams{logits}, models::no_source(1),
+      {.beam = 3, .max_length = 2, .best = 3, .output_tokens = kAll, .begin = 0, .end = -1});
   REQUIRE(found[0].size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(found[0][i].words == all[i].second);
@@ -498,7 +490,7 @@ TEST_CASE("search: without an end word, the likeliest sequences of max_length wo
   }
 }
 
-TEST_CASE("search: models that know a source by its last state say where there is none") {
+TEST_CASE("search: models without attention require the final state of the source") {
   nn::Parameters params;
   const auto check = [&](const auto& model, const char* name) {
     const models::Encoded source{.h = zeros({2, 1, 8}), .last = {}, .mask = ones({2, 1})};
@@ -521,7 +513,7 @@ TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
   constexpr Index kLongest = 1'000'000;
   const Tensor logits = Tensor::of({1, 4}, {-9., -9., -9., -.1});
   const auto found = models::detail::decode(
-      ones({1, 1}), SearchOptions{.max_length = kLongest, .output_tokens = OutputTokens::all}, {},
+      ones({1, 1}), SearchOptions{.max_length = kLongest, .output_tokens = kAll}, {},
       [&](const Tensor&, const Tensor*) -> NextScores {
         return {logits, {}};
       });
@@ -530,7 +522,7 @@ TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
 
 // ---- Batches
 
-TEST_CASE("search: sentences of a batch do not see each other, finished or not") {
+TEST_CASE("search: sentences of a batch are independent, finished or not") {
   const TableDecoder decoder(random_table(6, 4));
   const Words sources = {4, 5, 3, 0, 1};
   for (const Index beam : {1, 2, 5}) {
@@ -542,7 +534,7 @@ TEST_CASE("search: sentences of a batch do not see each other, finished or not")
       const Sentence source(1 + b % 3, sources[b]);
       const auto [ids, mask] = text::make_source_batch({{source}}, DType::f64);
       SearchOptions own = options;
-      own.output_tokens = OutputTokens::all;
+      own.output_tokens = kAll;
       const auto alone = models::search(decoder, decoder.encode(ids, mask), own)[0];
       REQUIRE(alone.size() == together[b].size());
       for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same(together[b][i], alone[i]));
@@ -552,7 +544,7 @@ TEST_CASE("search: sentences of a batch do not see each other, finished or not")
   }
 }
 
-TEST_CASE("search: a finished sentence takes no more part in the steps") {
+TEST_CASE("search: finished sentences leave the batch") {
   // The source's first word is the length of its sentence.
   const TableDecoder decoder([](std::int32_t source, const Words& words) {
     return words.size() == static_cast<std::size_t>(source) ? next(0.98, 0.01, 0.005)
@@ -565,14 +557,14 @@ TEST_CASE("search: a finished sentence takes no more part in the steps") {
   CHECK(decoder.rows_of_steps == std::vector<Index>{3, 2, 2, 1, 1});
 }
 
-TEST_CASE("search: greedy search moves no state while no sentence ends") {
+TEST_CASE("search: greedy search selects no states while no sentence ends") {
   const TableDecoder decoder = endless();
   search(decoder, {4, 5, 3}, {.max_length = 6});
   CHECK(decoder.rows_of_steps == std::vector<Index>(7, 3));
   CHECK(decoder.selects == 0);
 }
 
-TEST_CASE("search: a finished hypothesis keeps its place in the beam") {
+TEST_CASE("search: a finished hypothesis stays in the beam") {
   const TableDecoder decoder([](std::int32_t, const Words&) { return next(0.5, 0.3, 0.19); });
   const auto found = search(decoder, {4}, {.beam = 3, .best = 3})[0];
   // First "" ends, "4" and "5" go on; then both of them end before "4 4", which is less likely.
@@ -583,13 +575,12 @@ TEST_CASE("search: a finished hypothesis keeps its place in the beam") {
   CHECK(found[2].words == Words{5});
 }
 
-TEST_CASE("search: greedy search is the likeliest word of each of the model's steps") {
+TEST_CASE("search: greedy search takes the most probable token of each step") {
   const Translator t;
   for (const Sentence& source : test::random_sentences({2, 5, 1}, 11, 6)) {
     const auto [ids, mask] = text::make_source_batch({{source}});
-    const Hypothesis found =
-        models::search(t.model, t.model.encode(ids, mask),
-                       {.max_length = 7, .output_tokens = OutputTokens::all})[0][0];
+    const Hypothesis found = models::search(t.model, t.model.encode(ids, mask),
+                                            {.max_length = 7, .output_tokens = kAll})[0][0];
     auto state = t.model.start(t.model.encode(ids, mask));
     std::int32_t word = text::Vocabulary::begin;
     for (std::int32_t expected : found.words) {
@@ -603,15 +594,15 @@ TEST_CASE("search: greedy search is the likeliest word of each of the model's st
 
 // ---- Errors
 
-/// A search for two sources of three places, whose first step gives these.
+/// A search for two sources of three positions, whose first step gives these.
 void search_with(const Tensor& logits, const Tensor& weights = {}) {
-  models::detail::decode(ones({3, 2}), SearchOptions{.output_tokens = OutputTokens::all}, {},
+  models::detail::decode(ones({3, 2}), SearchOptions{.output_tokens = kAll}, {},
                          [&](const Tensor&, const Tensor*) -> NextScores {
                            return {logits, weights};
                          });
 }
 
-TEST_CASE("search: what a model gives for other rows or places is named") {
+TEST_CASE("search: outputs of a model with other extents are errors") {
   const Tensor scores = zeros({2, 6});
   CHECK_ERROR("search: logits (R, V) is (5, 6), but R = 2 in the running hypotheses",
               search_with(zeros({5, 6})));
@@ -634,7 +625,7 @@ TEST_CASE("search: options out of range are errors") {
               run({.coverage_penalty = -0.1}));
 }
 
-TEST_CASE("search: scores from which nothing can be chosen are errors") {
+TEST_CASE("search: NaN logits, and no possible token, are errors") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (double bad : {inf, nan}) {
     CHECK_ERROR("search: the model's logits are NaN",

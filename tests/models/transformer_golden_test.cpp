@@ -46,7 +46,7 @@ TEST_CASE("MultiHeadAttention: results, weights and all gradients are PyTorch's"
     const Var x = variable(golden["x"]), h = memory > 0 ? variable(golden["h"]) : x;
     const auto [stored, weights] = layer(x, layer.precompute(h), mask, nn::Weights::per_head);
     CHECK(difference(weights.value(), golden["weights"]) < 1e-10);
-    // Through the weights, and in one pass where nothing asks for them.
+    // With weights, and fused without weights.
     for (const Var& y : {stored, layer(x, layer.precompute(h), mask).y}) {
       CHECK(difference(y.value(), golden["y"]) < 1e-10);
       const Var again = layer(x, layer.precompute(h), mask, nn::Weights::per_head).weights;

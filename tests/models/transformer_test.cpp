@@ -1,5 +1,5 @@
-// The Transformer: its gradients, and its steps one by one and all at once. What holds of it as of any
-// model is in papers_test.cpp, numbers of PyTorch in transformer_golden_test.cpp.
+// The Transformer: gradients, single steps and all steps in parallel. Properties that hold for any
+// model are in papers_test.cpp, PyTorch's numbers in transformer_golden_test.cpp.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ TransformerOptions tiny(Norm norm = Norm::before, Nonlinearity f = Nonlinearity:
           .tied = tied};
 }
 
-/// A model whose choices are clear: its initial values are scaled, and `</s>` is likely enough.
+/// A model with distinct probabilities: scaled initial values, and `</s>` is probable enough.
 template <class M = Transformer>
 struct Made {
   nn::Parameters params;
@@ -64,7 +64,7 @@ Encoded encoded(const auto& model, const text::Batch& batch) {
   return model.encode(batch.source, batch.source_mask);
 }
 
-/// Words [begin, end) of one sentence and of nothing else: x (T, B, ...).
+/// Steps [begin, end) of one sentence: x (T, B, ...).
 Tensor part(const Tensor& x, Index begin, Index end, Index column) {
   return slice(slice(x, 0, begin, end), 1, column, column + 1);
 }
@@ -98,11 +98,11 @@ TEST_CASE("Transformer: gradients are central differences, also at larger initia
   }
 }
 
-TEST_CASE("Transformer: gradients of losses of its attention, and of training with dropout") {
+TEST_CASE("Transformer: gradients of attention losses, and of training with dropout") {
   const text::Batch batch = ragged();
   const Guide guide{
       alignment_guide(std::vector<text::Alignment>{{{0, 0}, {1, 2}}, {}, {{0, 0}}}, batch), 0.7};
-  // 0 is the last layer but one: here the first.
+  // 0 is the penultimate layer, here the first one.
   for (const auto& [layer, dropout] : {std::pair<Index, double>{0, 0.3}, {2, 0.0}}) {
     CAPTURE_BINDING(layer);
     TransformerOptions o = tiny();
@@ -117,7 +117,7 @@ TEST_CASE("Transformer: gradients of losses of its attention, and of training wi
       };
       return gradcheck(made.params, run, {.step = 1e-4});
     }));
-    // The guide alone reaches the cross-attention of its layer, and of none above it.
+    // Gradients of the guide reach the cross-attention of its layer, but not of layers above.
     const Made made(o);
     const Gradients gradients =
         backward(guided_alignment_loss(force(made.model, batch).weights, guide.alignment));
@@ -131,9 +131,9 @@ TEST_CASE("Transformer: gradients of losses of its attention, and of training wi
   }
 }
 
-// ---- Step by step, and all steps at once
+// ---- Single steps, and all steps in parallel
 
-/// That steps give the logits and the weights of teacher forcing.
+/// Checks that single steps give the logits and weights of teacher forcing.
 template <class M>
 void check_steps(const M& model, const auto& source, const Tensor& previous,
                  const Forced& expected) {
@@ -147,7 +147,7 @@ void check_steps(const M& model, const auto& source, const Tensor& previous,
   }
 }
 
-TEST_CASE("Transformer: its steps one by one are all its steps at once, also as an AnyModel") {
+TEST_CASE("Transformer: single steps equal all steps in parallel, also as an AnyModel") {
   const text::Batch batch = ragged();
   for (const Norm norm : {Norm::before, Norm::after}) {
     const Made made(tiny(norm, Nonlinearity::relu));
@@ -174,7 +174,7 @@ Tensor alone(const auto& model, const text::Batch& batch, Index sentence, const 
       .logits.value()[steps - 1][0];
 }
 
-TEST_CASE("Transformer: selected rows give what they give alone") {
+TEST_CASE("Transformer: selected rows give the same results as alone") {
   const Made made;
   const text::Batch batch = ragged();
   Transformer::State state = made.model.start(encoded(made.model, batch));
@@ -211,9 +211,9 @@ TEST_CASE("Transformer: selected rows give what they give alone") {
   }
 }
 
-// ---- What a sentence depends on
+// ---- Dependencies between tokens
 
-TEST_CASE("Transformer: which words stand at padding does not matter") {
+TEST_CASE("Transformer: token ids at padding have no influence") {
   const Made made;
   const text::Batch batch = ragged();
   text::Batch other = batch;
@@ -223,7 +223,7 @@ TEST_CASE("Transformer: which words stand at padding does not matter") {
       identical(force(made.model, other).logits.value(), force(made.model, batch).logits.value()));
 }
 
-TEST_CASE("Transformer: where nothing is recorded, the bits are the same in a batch and alone") {
+TEST_CASE("Transformer: without gradients, results in a batch and alone are bit for bit equal") {
   TransformerOptions o = tiny();
   o.layer.size = 48, o.layer.heads = 4, o.layer.inner = 100;
   const Made made(o, 2, DType::f32);
@@ -244,7 +244,7 @@ TEST_CASE("Transformer: where nothing is recorded, the bits are the same in a ba
   }
 }
 
-TEST_CASE("Transformer: words that the loss leaves out are still read, padding is not") {
+TEST_CASE("Transformer: tokens excluded from the loss are attended to, padding is not") {
   const Made made;
   text::Batch batch = ragged();
   const Tensor logits = force(made.model, batch).logits.value();
@@ -257,7 +257,7 @@ TEST_CASE("Transformer: words that the loss leaves out are still read, padding i
   }
 }
 
-TEST_CASE("Transformer: later words change nothing before them") {
+TEST_CASE("Transformer: later tokens do not change earlier outputs") {
   const Made made;
   const text::Batch batch = ragged();
   const Forced before = force(made.model, batch);
@@ -302,7 +302,7 @@ TEST_CASE("Transformer: gradients of its encoder under a recurrent decoder") {
 
 // ---- A language model
 
-TEST_CASE("TransformerLm: it learns a text, and writes it") {
+TEST_CASE("TransformerLm: learns a text and generates it") {
   TransformerOptions o = tiny();
   o.layer.size = 16, o.layer.inner = 32;
   nn::Parameters params(1);
@@ -328,7 +328,7 @@ TEST_CASE("TransformerLm: it learns a text, and writes it") {
               loss(model, no_source(2), target, {.coverage = 1}));
 }
 
-// ---- Mistakes
+// ---- Errors
 
 TEST_CASE("Transformer: options and sources that do not fit are errors") {
   const auto made = [](auto change) {
@@ -355,14 +355,14 @@ TEST_CASE("Transformer: options and sources that do not fit are errors") {
       search(usual.model, text::SourceBatch{ragged().source, test::ragged_mask(4, {4, 0, 2})}));
 }
 
-TEST_CASE("Transformer: sequences of one word, and a sentence without words beside others") {
+TEST_CASE("Transformer: sequences of one token, and an empty sentence in a batch") {
   const Made made;
   const Tensor one = Tensor::of({1, 1}, {5}), mask = ones({1, 1}, DType::f64);
   const Encoded source = made.model.encode(one, mask);
   const Forced forced = force(made.model, source, one);
   check_steps(made.model, source, one, forced);
   CHECK(difference(forced.weights.value(), ones({1, 1, 1}, DType::f64)) <= 1e-15);
-  // All keys of the second sentence are padding: the first gives what it gives alone.
+  // All keys of the second sentence are padding. The first gives the same result as alone.
   const Encoded two = made.model.encode(Tensor::of({1, 2}, {5, 5}), test::ragged_mask(1, {1, 0}));
   const Forced both = force(made.model, two, Tensor::of({1, 2}, {5, 5}));
   CHECK(difference(part(both.logits.value(), 0, 1, 0), forced.logits.value()) <= 1e-12);

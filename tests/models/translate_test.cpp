@@ -70,7 +70,7 @@ TEST_CASE("translate: a sentence has the result of its own search") {
   }
 }
 
-TEST_CASE("translate: a sentence without words becomes one without words") {
+TEST_CASE("translate: the result of an empty sentence is empty") {
   const TableDecoder decoder(random_table(2));
   const auto found = models::translate(decoder, {{Sentence{}, {}}}, {.dtype = DType::f64});
   REQUIRE(found.size() == 2);
@@ -82,11 +82,11 @@ TEST_CASE("translate: a sentence without words becomes one without words") {
   CHECK(models::translate(decoder, {}).empty());
 }
 
-TEST_CASE("translate: batches are of similar lengths, and no larger than asked for") {
+TEST_CASE("translate: batches have similar lengths, and respect the limits") {
   const TableDecoder decoder(random_table(2));
   const auto sources = test::random_sentences({3, 9, 1, 2, 0, 9, 4, 3, 1, 5}, 6, 1);
   models::translate(decoder, sources, {.sentences = 3, .words = 8, .dtype = DType::f64});
-  // (S, B): 9 words stand alone, although that is more than 8.
+  // (S, B): 9 tokens are a batch of their own, although the limit is 8.
   CHECK(decoder.starts == std::vector<Shape>{{9, 1}, {9, 1}, {5, 1}, {4, 2}, {3, 2}, {1, 2}});
 }
 

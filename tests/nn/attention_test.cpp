@@ -1,4 +1,4 @@
-// Every score with every window, and what attention must satisfy with any of them.
+// Every score with every window, and the properties of attention.
 #include <cmath>
 #include <limits>
 
@@ -19,7 +19,7 @@ constexpr Index kSteps = 7, kBatch = 3, kSize = 4;
 const std::vector<Index> kLengths = {7, 4, 1};
 const Tensor mask = test::ragged_mask(kSteps, kLengths);
 
-/// Q = D, so that those which compare directly fit too.
+/// Q = D, as `direct` scores require.
 std::vector<ScoreOptions> scores() {
   std::vector<ScoreOptions> all;
   for (const Coverage coverage : {Coverage::none, Coverage::summed}) {
@@ -85,7 +85,7 @@ void for_all(F f) {
 }
 
 TEST_CASE("Attention: gradients are central differences, also at ten times the initial values") {
-  // Padding has no gradient, and local-m does not look at everything: zeros are in order.
+  // Gradients are zero at padding and outside of local-m's window.
   const GradcheckOptions options{.step = 2e-4, .allow_zero = true};
   for_all([&](const Setting& s) {
     CHECK(gradcheck(
@@ -101,7 +101,7 @@ TEST_CASE("Attention: gradients are central differences, also at ten times the i
   });
 }
 
-/// Numbers of tests/golden/make_attention.py, of sizes 2, for the step 2 and windows of 3 places.
+/// Numbers of tests/golden/make_attention.py, of sizes 2, for step 2 and windows of 3 positions.
 void check_golden(const Golden& golden, ScoreOptions score, Window window) {
   Parameters params(1, DType::f64);
   const Attention attention(make_score(params, 2, 2, score), params, 2, {window, 1});
@@ -145,7 +145,7 @@ TEST_CASE("Attention: every score with every window gives the numbers of a secon
   }
 }
 
-/// (heads, S, B), one head where there are none.
+/// (heads, S, B), with heads = 1 for scores without heads.
 naive::Array heads_of(const Var& weights) {
   return weights.value().reshape({-1, weights.dim(-2), weights.dim(-1)});
 }
@@ -174,7 +174,7 @@ TEST_CASE("Attention: weights are 0 on padding and outside of the window, and su
   });
 }
 
-TEST_CASE("Attention: a sentence in a padded batch is attended to as alone") {
+TEST_CASE("Attention: a sentence gives the same result in a padded batch and alone") {
   for_all([](const Setting& s) {
     const AttentionResult all = s.at(2);
     for (Index b = 0; b < kBatch; ++b) {
@@ -212,7 +212,7 @@ TEST_CASE("Attention: the memory at padding changes neither values nor gradients
   CHECK(difference(d_other[spoilt] * (1.0 - words), zeros(s.h.shape(), DType::f64)) == 0);
 }
 
-TEST_CASE("Attention: a window that is wider than the source, however wide, is the source") {
+TEST_CASE("Attention: a window wider than the source is global attention") {
   const AttentionOptions wide{Window::local_monotonic, std::numeric_limits<Index>::max()};
   for (const ScoreOptions& score : scores()) {
     INFO(score.kind);
@@ -241,12 +241,12 @@ TEST_CASE("Attention: a window as wide as the source is global attention under a
   }
 }
 
-TEST_CASE("Attention: the coverage matters to scores with coverage, and to no others") {
+TEST_CASE("Attention: coverage changes scores with coverage, and no others") {
   for_all([](const Setting& s) {
     const auto weights = [&](const Var& seen) { return s.at(2, seen).weights.value(); };
     CHECK((difference(weights(s.coverage), weights(2.0 * s.coverage)) > 1e-9) ==
           (s.score.coverage == Coverage::summed));
-    // One that is not there yet is one of zeros.
+    // Undefined coverage equals zeros.
     CHECK(difference(weights({}), weights(zeros({kSteps, kBatch}, DType::f64))) < 1e-15);
   });
 }
@@ -278,7 +278,7 @@ TEST_CASE("Attention: takes a custom score, and differentiates it") {
   CHECK(gradcheck(params, [&] { return attend().context; }, {.step = 1e-4, .allow_zero = true}));
 }
 
-TEST_CASE("Attention: a score sees the target step and the coverage") {
+TEST_CASE("Attention: a score gets the target step and the coverage") {
   struct Curious : Score {
     Var operator()(const Query& query, const Keys&) const override {
       return query.past.coverage * static_cast<double>(query.past.steps);

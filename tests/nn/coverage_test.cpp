@@ -11,7 +11,7 @@ namespace {
 
 using namespace attune;
 
-TEST_CASE("add_coverage: weights add up, of several heads their mean") {
+TEST_CASE("add_coverage: adds weights, averaged over heads") {
   const Tensor first = Tensor::of({3, 2}, {.5, 1., .25, 0., .25, 0.});
   const Tensor heads = Tensor::of({2, 3, 2}, {1., 1., 0., 0., 0., 0., 0., 1., .5, 0., .5, 0.});
   const Var one = nn::add_coverage({}, first), two = nn::add_coverage(one, heads);
@@ -38,7 +38,7 @@ TEST_CASE("coverage: shapes that do not fit are named") {
   CHECK_ERROR(message, nn::coverage_loss(weights, other));
 }
 
-/// A decoder in small: each query is changed by what was read before, and by nothing else.
+/// A minimal decoder: each query depends only on the previous contexts.
 struct Reader {
   nn::Parameters params{3, DType::f64};
   nn::Attention attention;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace attune;
 
-TEST_CASE("Dropout: outside of training nothing is dropped") {
+TEST_CASE("Dropout: outside of training mode it is the identity") {
   const Tensor x = randn({3, 4}, DType::f64);
   CHECK(identical(nn::Dropout(0.9)(x).value(), x));
 }
@@ -49,7 +49,7 @@ TEST_CASE("Dropout: the gradient is masked and scaled as the value is") {
   CHECK(identical(backward(test::weighted(y, g))[x], g * mask));
 }
 
-TEST_CASE("Dropout: the same seed draws the same masks; each call draws a new one") {
+TEST_CASE("Dropout: the same seed draws the same masks; each call draws a new mask") {
   const Tensor x = ones({6, 9}, DType::f64);
   const nn::Dropout dropout(0.5);
   const auto two_masks = [&](std::uint64_t seed) {
@@ -85,13 +85,13 @@ TEST_CASE("Dropout: a mask does not depend on the number of threads") {
   CHECK(random.state() == same.state());
 }
 
-TEST_CASE("Dropout: the program of the next test" * doctest::skip()) {
+TEST_CASE("Dropout: child process of the next test" * doctest::skip()) {
   for (int i = 0; i < 3; ++i)
     std::ignore = backward(sum(nn::Dropout(0.5)(variable(randn({2, 3}, DType::f64)))));
 }
 
 TEST_CASE("Dropout: backward of a loss computed outside of training warns once") {
-  const test::ProcessResult result = test::run_test_case("Dropout: the program of*");
+  const test::ProcessResult result = test::run_test_case("Dropout: child process of*");
   CHECK(result.status == 0);
   CHECK(result.err ==
         "attune: warning: backward of a loss that was computed outside of nn::Training: dropout "

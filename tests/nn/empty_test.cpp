@@ -18,13 +18,13 @@ namespace {
 
 constexpr Index kSize = 4;
 
-/// A layer of this name, made and run on x (T, B, 4) and mask (T, B).
+/// Constructs a layer by name, and runs it on x (T, B, 4) and mask (T, B).
 struct Case {
   std::string name;
   std::function<Var(const Scope&, const Var& x, const Tensor& mask)> run;
 };
 
-/// (B, 4): what stands first in each sentence, or zeros.
+/// The first step (B, 4) of each sentence, or zeros.
 Var first_of(const Var& x) { return x.dim(0) > 0 ? x[0] : zeros(x.shape().without(0), x.dtype()); }
 
 std::vector<Case> cases() {
@@ -91,7 +91,7 @@ TEST_CASE("layers: an empty batch gives an empty result, and gradients of zero")
   }
 }
 
-TEST_CASE("layers: an empty sequence is an error in recurrent layers alone") {
+TEST_CASE("layers: an empty sequence is an error only in recurrent layers") {
   for (const Case& c : cases()) {
     CAPTURE(c.name);
     Parameters params(1, DType::f64);

@@ -79,8 +79,8 @@ std::vector<Layer> layers() {
   return all;
 }
 
-/// Of all parameters, where tensor `changed` is filled with ones before backward: an input, a
-/// parameter or a result, or beyond these none; nothing where that is an error.
+/// Gradients of all parameters if tensor `changed` is filled with ones before backward: an input,
+/// a parameter or a result; a larger index changes none. Empty if backward throws.
 std::optional<std::vector<Tensor>> gradients(const Layer& layer, std::size_t changed) {
   Parameters parameters(1, DType::f64);
   const auto run = layer.make(parameters);

@@ -125,7 +125,7 @@ TEST_CASE("Linear: initial values are those of the options, a bias of zero by de
   CHECK(identical(params["other.b"].value(), full({2}, -2)));
 }
 
-TEST_CASE("Embedding: a word's vector is its row of the table") {
+TEST_CASE("Embedding: returns the row of each token") {
   nn::Parameters params(1, DType::f64);
   const nn::Embedding embedding(params / "source", 5, 3);
   const Tensor table = params["source.E"].value();
@@ -203,7 +203,7 @@ TEST_CASE("join_steps: n steps are concatenated; missing steps and padding are z
 
 constexpr Index kSteps = 4, kBatch = 3, kSize = 6;
 
-/// The equations, one place and one head at a time.
+/// The equations, one position and one head at a time.
 Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mask, Index heads,
                 bool causal) {
   const auto affine = [&](const char* name, const Tensor& of) {
@@ -233,7 +233,7 @@ Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mas
   return affine("output", read.tensor());
 }
 
-TEST_CASE("MultiHeadAttention: it is what the equations give, place by place and head by head") {
+TEST_CASE("MultiHeadAttention: equal to the equations for each position and head") {
   const std::vector<Index> lengths = {4, 2, 1};
   const Tensor x = randn({kSteps, kBatch, kSize}, DType::f64), mask = ragged_mask(kSteps, lengths);
   for (const Index heads : {1, 2, 3}) {
@@ -245,14 +245,14 @@ TEST_CASE("MultiHeadAttention: it is what the equations give, place by place and
       const auto [y, weights] = layer(x, layer.precompute(x), mask, nn::Weights::per_head);
       CHECK(difference(layer.self(x, mask).value(), y.value()) < 1e-12);
       CHECK(difference(y.value(), by_loops(params, x, mask, heads, causal)) < 1e-12);
-      // Weights are exactly 0 on padding and on later places.
+      // Weights are exactly 0 at padding and at later positions.
       REQUIRE(weights.shape() == Shape{kSteps, heads, kSteps, kBatch});
       const naive::Array w = weights.value();
       naive::for_each_index(weights.shape(), [&](const naive::At& at) {
         const bool padding = at[2] >= lengths[static_cast<std::size_t>(at[3])];
         CHECK((w[at] == 0) == (padding || (causal && at[2] > at[0])));
       });
-      // A padded sentence gives what it gives alone: the second, of two words.
+      // The second sentence, of two tokens, gives the same result alone.
       CHECK(difference(layer.self(test::sentence(x, 1, 2)).value(),
                        test::sentence(y.value(), 1, 2)) < 1e-12);
     }

@@ -1,4 +1,4 @@
-// What people do wrong, and what they are told: the table of CONTRIBUTING.md.
+// Frequent mistakes and their error messages: the table of CONTRIBUTING.md.
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -94,7 +94,7 @@ TEST_CASE("mistakes: each has the message in CONTRIBUTING") {
   }
 }
 
-TEST_CASE("mistakes: what would change nothing does not compile") {
+TEST_CASE("mistakes: an assignment without effect does not compile") {
   static_assert(std::is_assignable_v<Var&, Var>);
   static_assert(!std::is_assignable_v<Var, Var>);  // x[t] = y
 }

@@ -63,7 +63,7 @@ struct Two {
   }
   void step() { optimiser->step(quadratic()); }
 
-  /// A copy of everything that a step may change.
+  /// A copy of all state that a step changes.
   Safetensors state() const {
     Safetensors file;
     nn::save_parameters(params, file);
@@ -146,7 +146,7 @@ TEST_CASE("optimisers: the names of their state") {
   CHECK(names(kinds[3]) == Names{"sgd.v.a", "sgd.v.cell.b"});
 }
 
-TEST_CASE("optimisers: a parameter that the loss did not depend on is left alone, its state too") {
+TEST_CASE("optimisers: a parameter without gradient and its state do not change") {
   for (const Kind& kind : kinds) {
     Two two(kind, DType::f64);
     two.step();
@@ -188,7 +188,7 @@ TEST_CASE("optimisers: a gradient that became nan after clipping is an error too
   CHECK_THROWS_AS(two.optimiser->step(gradients), Error);
 }
 
-TEST_CASE("optimisers: gradients of others need not be finite, but must not be all there are") {
+TEST_CASE("optimisers: gradients of other variables may be non-finite") {
   for (const Kind& kind : kinds) {
     Two two(kind);
     const Var other = variable(zeros({1}));
@@ -204,8 +204,7 @@ TEST_CASE("optimisers: a parameter that is added afterwards is an error") {
     Two two(kind);
     const Tensor before = two.a.value().clone();
     two.params.add("late", {3}, nn::init::zeros());
-    CHECK_ERROR(kind.name + ": parameters were added after the optimiser was constructed",
-                two.step());
+    CHECK_ERROR(kind.name + ": parameters were added after the optimiser was created", two.step());
     CHECK(identical(two.a.value(), before));
   }
 }
@@ -370,7 +369,7 @@ TEST_CASE("Adam: a gradient of 1e-30, whose square is 0 in f32, is divided by ep
   CHECK(w.item() / -2e-22 == doctest::Approx(1).epsilon(1e-5));
 }
 
-TEST_CASE("AdamW: where nothing decays, every bit is Adam's") {
+TEST_CASE("AdamW: without decaying parameters it is Adam bit for bit") {
   const auto nothing = [](const NamedVariable&) { return false; };
   Two adam(kinds[0]), adamw(kind<nn::Adam>(
                           "", nn::AdamOptions{.rate = 0.01, .weight_decay = 1, .decays = nothing}));
@@ -378,7 +377,7 @@ TEST_CASE("AdamW: where nothing decays, every bit is Adam's") {
   CHECK(same(adam.state(), adamw.state()));
 }
 
-TEST_CASE("AdamW: which parameters decay is asked once for each, when the optimiser is made") {
+TEST_CASE("AdamW: the constructor calls `decays` once per parameter") {
   std::vector<std::string> asked;
   Two two(kind<nn::Adam>("Adam", nn::AdamOptions{.decays = [&](const NamedVariable& parameter) {
                            asked.push_back(parameter.name);

@@ -33,7 +33,7 @@ TEST_CASE("Parameters: a path is the scopes' names and the parameter's, with dot
   CHECK_FALSE(params.contains("encoder"));
 }
 
-TEST_CASE("Parameters: a path can be taken only once") {
+TEST_CASE("Parameters: a duplicate path is an error") {
   nn::Parameters params;
   const nn::Scope layer = nn::Scope(params) / "layer";
   layer.add("W", {2, 3}, nn::init::constant(4));
@@ -55,7 +55,7 @@ TEST_CASE("Parameters: an extent below 1 is an error that names the parameter") 
   CHECK(params.all().empty());
 }
 
-TEST_CASE("Parameters: what an initial value throws leaves no parameter behind") {
+TEST_CASE("Parameters: if the initialiser throws, no parameter is added") {
   nn::Parameters params;
   CHECK_THROWS_AS(params.add("W", {3}, nn::init::glorot()), Error);
   CHECK_FALSE(params.contains("W"));
@@ -83,7 +83,7 @@ TEST_CASE("Parameters: initial values depend on the seed and on the path") {
   }
 }
 
-TEST_CASE("Parameters: f32 starts from f64's numbers, rounded") {
+TEST_CASE("Parameters: initial f32 values are rounded f64 values") {
   nn::Parameters narrow(3, DType::f32), wide(3, DType::f64);
   const Tensor f32 = narrow.add("W", {4, 6}, nn::init::glorot(2)).value();
   const Tensor f64 = wide.add("W", {4, 6}, nn::init::glorot(2)).value();
@@ -111,7 +111,7 @@ TEST_CASE("Parameters: an unknown path, integers and no initial values are error
   CHECK_ERROR("Parameters: f32 or f64 was expected", nn::Parameters(1, DType::i32));
 }
 
-TEST_CASE("Parameters: what a layer holds is the parameter itself, and a variable") {
+TEST_CASE("Parameters: a layer's member is the parameter, and requires a gradient") {
   nn::Parameters params;
   const Var held = params.add("W", {2, 3}, nn::init::zeros());
   CHECK(held.requires_gradient());
@@ -217,7 +217,7 @@ TEST_CASE("init::orthogonal: blocks differ from each other") {
   CHECK(difference(slice(x, 1, 0, 4), slice(x, 1, 4, 8)) > 0.1);
 }
 
-TEST_CASE("init::glorot and init::orthogonal refuse what is not a row of blocks") {
+TEST_CASE("init::glorot and init::orthogonal: other shapes are errors") {
   CHECK_ERROR("glorot: a matrix was expected: (3)", draw({3}, nn::init::glorot()));
   CHECK_ERROR("glorot: a matrix of 2 concatenated blocks was expected: (3, 7)",
               draw({3, 7}, nn::init::glorot(2)));
@@ -240,7 +240,7 @@ struct Model {
         output(params / "output", 3, 5, {.bias_init = nn::init::normal(1)}) {}
 };
 
-TEST_CASE("checkpoint: weights come back bit for bit") {
+TEST_CASE("checkpoint: weights are restored bit for bit") {
   const ScratchDirectory directory;
   const std::filesystem::path file = directory / "model.safetensors";
   for (const DType dtype : {DType::f32, DType::f64}) {
@@ -275,7 +275,7 @@ TEST_CASE(
     for (std::size_t i = 0; i < before.size(); ++i)
       CHECK(identical(model.params.all()[i].variable.value(), before[i]));
   };
-  // The last parameter is spoilt, so that all others could have been changed before.
+  // Only the last parameter is invalid, so a loader without checks would change the others.
   check_refused("checkpoint: 'output.b' (5) is missing", [](auto& t) { t.erase("output.b"); });
   check_refused("checkpoint: 'output.b' is f32 (5, 1), but f32 (5) was expected", [](auto& t) {
     t["output.b"] = zeros({5, 1});
@@ -323,7 +323,7 @@ TEST_CASE("load_matching: what fits by name, shape and dtype is loaded; the rest
   }
 }
 
-TEST_CASE("Parameters: some of them, chosen by path or shape") {
+TEST_CASE("Parameters: where selects by path or shape") {
   const Model model(1);
   const auto of_output = model.params.where(
       [](const NamedVariable& parameter) { return parameter.name.starts_with("output."); });
@@ -332,7 +332,7 @@ TEST_CASE("Parameters: some of them, chosen by path or shape") {
   CHECK(of_output[1].variable.node().get() == model.params["output.b"].node().get());
 }
 
-TEST_CASE("load_tensors: overwrites tensors by name, or says what does not fit") {
+TEST_CASE("load_tensors: overwrites tensors by name; a mismatch is an error") {
   Safetensors contents;
   contents.add("x", full({2, 3}, 7));
   Tensor to = zeros({2, 3}), other = zeros({3, 2});

@@ -20,7 +20,7 @@ const Tensor x = randn({6, 4}, DType::f32, 1), labels = ints({6}, {0, 1, 2, 0, 1
 bool in_head(const NamedVariable& parameter) { return parameter.name.starts_with("head."); }
 bool in_body(const NamedVariable& parameter) { return !in_head(parameter); }
 
-/// Two layers, which train by the gradients that `gradients` makes.
+/// Two layers, trained with the gradients from `gradients`.
 struct Network {
   nn::Parameters params{7};
   nn::Linear body{params / "body", 4, 5}, head{params / "head", 5, 3};
@@ -37,7 +37,7 @@ struct Network {
   }
 };
 
-TEST_CASE("training a part: the bits of a model whose other part was detached by hand") {
+TEST_CASE("training a part: equal bit for bit to detaching the other part") {
   const auto check = [](auto wanted, const std::function<Var(const Network&)>& detached) {
     Network some, by_hand;
     const Network initial;

@@ -46,7 +46,7 @@ struct Setting {
   Tensor mask = ragged_mask(kSteps, kLengths);
 };
 
-/// Everything defined, in one row.
+/// All defined parts, concatenated.
 Var flat(const Stack::Output& output) {
   Var row = test::flat({output.h});
   for (const auto& [h, c] : output.last) row = test::flat({row, h, c});
@@ -90,7 +90,7 @@ TEST_CASE("recurrent: gradients through dropout between the layers are central d
   }
 }
 
-TEST_CASE("recurrent: padding does not change a bit of the last state") {
+TEST_CASE("recurrent: padding does not change the final state") {
   for (const nn::Cell cell : kCells) {
     const Setting s(cell, {.layers = 1});
     const Tensor words = randn({2, 1, kIn}, DType::f64, 5);
@@ -102,7 +102,7 @@ TEST_CASE("recurrent: padding does not change a bit of the last state") {
   }
 }
 
-TEST_CASE("recurrent: steps made one by one give the whole sequence, values and gradients") {
+TEST_CASE("recurrent: single steps equal the whole sequence, values and gradients") {
   for_all([](nn::Cell cell, const nn::StackedOptions& options) {
     for (const bool from_zero : {false, true}) {
       const Setting s(cell, options);
@@ -133,12 +133,12 @@ Var add_golden(nn::Parameters& params, const std::string& name, const Tensor& va
   return params.add(name, values.shape(), [=](Tensor& to, Random&) { copy(values, to); });
 }
 
-/// h, the states that were visited last, by the beginning of their names, and the gradients of all
-/// parameters are those of the file.
+/// Checks h, the final states (by the prefix of their names), and the gradients of all
+/// parameters against the file.
 void check_results(const Golden& golden, const nn::Parameters& params, const Var& h,
                    const std::vector<std::pair<std::string, nn::RecurrentState>>& last) {
   const Tensor mask = golden["mask"];
-  // The file has zeros at padding, where the state is carried over here.
+  // At padding the file has zeros; here the state is copied.
   CHECK(difference(h.value() * mask.reshape({mask.dim(0), mask.dim(1), 1}), golden["h"]) < 1e-10);
   Var loss = test::weighted(h, golden["g_h"]);
   for (const auto& [prefix, state] : last) {
@@ -188,7 +188,7 @@ TEST_CASE("Bidirectional: values and gradients are PyTorch's") {
   }
 }
 
-/// A layer and the Recurrent that it is: the same names, initial values and results, to the bit.
+/// Checks that a layer equals a Recurrent: names, initial values and results, bit for bit.
 template <class Layer>
 void check_same(nn::Cell cell, const typename Layer::Options& options) {
   nn::Parameters chosen(3, DType::f64), plain(3, DType::f64);
@@ -200,7 +200,7 @@ void check_same(nn::Cell cell, const typename Layer::Options& options) {
   CHECK(identical(recurrent(x).h.value(), layer(x).h.value()));
 }
 
-TEST_CASE("Recurrent: each cell is its layer; without options it is a GRU") {
+TEST_CASE("Recurrent: equals Lstm and Gru; the default is a GRU") {
   check_same<nn::Lstm>(nn::Cell::lstm, {});
   check_same<nn::Gru>(nn::Cell::gru, {});
 }
@@ -232,8 +232,8 @@ TEST_CASE("Lstm: the forget gate's bias begins at 1, the others at 0") {
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// One step of Cho et al. (2014), equations 5 to 8, for a single sentence, from the weights of a
-/// Gru that resets before the product:  h_j = z_j h_j + (1 - z_j) h̃_j  there, and here with z
-/// turned.
+/// Gru that resets before the product. The paper has h_j = z_j h_j + (1 - z_j) h̃_j, with z and
+/// 1 - z exchanged.
 std::vector<double> step_of_the_papers(const nn::Parameters& params, const std::vector<double>& x,
                                        const std::vector<double>& h) {
   const std::size_t in = x.size(), n = h.size();
@@ -255,7 +255,7 @@ std::vector<double> step_of_the_papers(const nn::Parameters& params, const std::
   return next;
 }
 
-TEST_CASE("Gru: Bahdanau's equations are the same with the sign of z's weights turned") {
+TEST_CASE("Gru: equal to Bahdanau's equations with negated weights of z") {
   nn::Parameters params(4, DType::f64);
   const nn::Gru gru(params, 4, 3, {.cell = nn::Cell::gru_reset_before});
   test::set(params, "b", randn({9}, DType::f64, 6));
@@ -283,7 +283,7 @@ TEST_CASE("Recurrent: a mask, state or input of another shape is an error") {
               lstm(zeros({5, 2, 3})));
 }
 
-TEST_CASE("select: rows of all parts of a state, with repetition; what is undefined stays so") {
+TEST_CASE("select: gathers rows of all members of a state; undefined members stay undefined") {
   const Tensor h = reals({3, 2}, {1, 2, 3, 4, 5, 6}), rows = ints({2}, {2, 2});
   const std::vector<nn::RecurrentState> layers{{h, {}}, {h * 10.0, h}};
   const std::vector<nn::RecurrentState> selected = nn::select(layers, rows);
@@ -294,7 +294,7 @@ TEST_CASE("select: rows of all parts of a state, with repetition; what is undefi
   CHECK(identical(selected[1].c.value(), reals({2, 2}, {5, 6, 5, 6})));
 }
 
-TEST_CASE("select_columns: the same of axis 1; nothing is recorded") {
+TEST_CASE("select_columns: gathers along axis 1 without gradient") {
   const Var x = variable(reals({2, 3}, {1, 2, 3, 4, 5, 6}));
   const Var y = nn::select_columns(x, ints({2}, {2, 0}));
   CHECK(identical(y.value(), reals({2, 2}, {3, 1, 6, 4})));

@@ -15,7 +15,7 @@ using namespace attune;
 using attune::infinity, attune::nan;
 using doctest::Approx;
 
-TEST_CASE("WarmUp: rises by equal parts from the first step, and then stays") {
+TEST_CASE("WarmUp: increases linearly from the first step, then is constant") {
   const nn::WarmUp schedule{.steps = 4, .next = nn::ConstantRate{2}};
   const double wanted[] = {0.5, 1, 1.5, 2, 2, 2};
   for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
@@ -31,7 +31,7 @@ TEST_CASE("InverseSquareRoot: rises to the rate, and is half of it at four times
   CHECK(schedule(9999) == Approx(0.05));
 }
 
-TEST_CASE("LinearDecay: is a straight line to the last rate, which stays") {
+TEST_CASE("LinearDecay: decreases linearly to the last rate, then is constant") {
   const nn::LinearDecay schedule{.rate = 1, .last = 0.5, .steps = 4};
   const double wanted[] = {1, 0.875, 0.75, 0.625, 0.5, 0.5};
   for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
@@ -44,7 +44,7 @@ TEST_CASE("LinearDecay: is a straight line to the last rate, which stays") {
   }
 }
 
-TEST_CASE("WarmUp: a share of the next schedule, which ends at the step it names") {
+TEST_CASE("WarmUp: scales the next schedule until the given step") {
   const nn::WarmUp schedule{.steps = 2, .next = nn::LinearDecay{.rate = 1, .steps = 4}};
   const double wanted[] = {0.5, 0.75, 0.5, 0.25, 0, 0};
   for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
@@ -52,7 +52,7 @@ TEST_CASE("WarmUp: a share of the next schedule, which ends at the step it names
   for (std::int64_t step = 0; step < 6; ++step) CHECK(none(step) == schedule.next(step));
 }
 
-TEST_CASE("Schedule: holds any of them, chosen at run time") {
+TEST_CASE("Schedule: any schedule, chosen at run time") {
   nn::Schedule schedule = nn::ConstantRate{0.5};
   CHECK(schedule(3) == 0.5);
   schedule = nn::WarmUp{.steps = 2, .next = nn::LinearDecay{.rate = 1, .steps = 9}};
@@ -113,7 +113,7 @@ TEST_CASE("HalveOnPlateau: another factor, and a minimum below which it does not
   CHECK(plateau.observe(1) == 0.125);
 }
 
-TEST_CASE("HalveOnPlateau: a metric that should rise") {
+TEST_CASE("HalveOnPlateau: a metric where higher is better") {
   nn::HalveOnPlateau plateau({.rate = 1, .higher_is_better = true});
   CHECK(plateau.best() == -infinity);
   CHECK(plateau.observe(0.25) == 1);

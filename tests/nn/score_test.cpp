@@ -16,7 +16,7 @@ namespace {
 const Tensor all_words = ones({5, 2}, DType::f64);
 const Query query{.state = randn({2, 4}, DType::f64)};
 
-TEST_CASE("score_kind: every kind has a name of its own, and is found by it") {
+TEST_CASE("score_kind: names are unique, and found") {
   for (const ScoreKind& kind : score_kinds()) CHECK(&score_kind(kind.name) == &kind);
   CHECK_ERROR(
       "score: 'bilinear' is not one of additive, dot, scaled_dot, general, concat, location, "
@@ -72,7 +72,7 @@ TEST_CASE("scores: sizes that do not fit are named") {
               additive({.state = randn({3, 4}, DType::f64)}, {additive.keys(h), all_words}));
 }
 
-TEST_CASE("AdditiveScore: keys are made once, and hold no query") {
+TEST_CASE("AdditiveScore: keys do not depend on the query") {
   Parameters params(3, DType::f64);
   const AdditiveScore score(params / "attention", 4, 6, {.attention = 3});
   for (const char* name : {"attention.W_a", "attention.U_a", "attention.v_a"})
@@ -113,7 +113,7 @@ TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {
   }
 }
 
-TEST_CASE("LocationAwareScore: at first additive with a bias, in a window it sees all weights") {
+TEST_CASE("LocationAwareScore: additive at step 0; in a window it uses all weights") {
   Parameters params(3, DType::f64);
   const LocationAwareScore score(params, 4, 6, {.attention = 3, .filters = 2, .radius = 1});
   Keys keys{score.keys(randn({5, 2, 6}, DType::f64, 2)), all_words};

@@ -11,7 +11,7 @@ using namespace attune;
 constexpr Index kSteps = 5, kBatch = 3, kIn = 4, kHidden = 6;
 const std::vector<Index> kLengths = {5, 1, 3};
 
-TEST_CASE("Bidirectional: the last states stand on the last and on the first word") {
+TEST_CASE("Bidirectional: final states are those of the last and of the first token") {
   nn::Parameters params(2, DType::f64);
   const nn::Bidirectional<nn::Recurrent> layer(params, 4, 3, {.cell = nn::Cell::lstm});
   const std::vector<Index> lengths = {2, 5};
@@ -36,7 +36,7 @@ TEST_CASE("Bidirectional: the directions have parameters and initial values of t
         0.1);
 }
 
-/// Adds up what it has read.
+/// A running sum of its inputs.
 class RunningSum {
  public:
   struct Options {};
@@ -68,7 +68,7 @@ constexpr nn::Cell kCells[] = {nn::Cell::lstm, nn::Cell::gru, nn::Cell::gru_rese
 
 using Stack = nn::Stacked<nn::Recurrent>;
 
-/// The layers of a stack one by one, as its equations say.
+/// The layers of a stack, applied one by one by its equations.
 Stack::Output by_hand(nn::Cell cell, const nn::StackedOptions& o, const Var& x,
                       const nn::RunOptions<Stack::State>& options) {
   nn::Parameters params(3, DType::f64);
@@ -87,7 +87,7 @@ Stack::Output by_hand(nn::Cell cell, const nn::StackedOptions& o, const Var& x,
   return y;
 }
 
-TEST_CASE("Stacked: is its layers composed by hand, to the bit; dropout is in training only") {
+TEST_CASE("Stacked: equals its layers one by one bit for bit; dropout only in training") {
   const Tensor x = randn({kSteps, kBatch, kHidden}, DType::f64, 4);
   for (const nn::Cell cell : kCells) {
     for (const nn::StackedOptions& o : {nn::StackedOptions{.layers = 1},
@@ -124,7 +124,7 @@ TEST_CASE("Stacked: is its layers composed by hand, to the bit; dropout is in tr
   }
 }
 
-TEST_CASE("Stacked: parameters are named by layer, the lowest first, and start each differently") {
+TEST_CASE("Stacked: parameters are named by layer, and have different initial values") {
   nn::Parameters params;
   const nn::Stacked<nn::Lstm> stacked(params / "decoder", 3, 3, {.layers = 2});
   std::vector<std::string> names;
@@ -144,7 +144,7 @@ TEST_CASE("Stacked: options of the layer go to every layer") {
   CHECK_FALSE(params.contains("layer2.b_hn"));
 }
 
-TEST_CASE("Stacked: of layers in both directions each reads both of the one below") {
+TEST_CASE("Stacked: a bidirectional layer reads both directions of the layer below") {
   nn::Parameters params(3, DType::f64), plain(3, DType::f64);
   const nn::Stacked<nn::Bidirectional<nn::Lstm>> stacked(params, kIn, kHidden, {.layers = 2},
                                                          {.forget_bias = 0.5});
@@ -161,13 +161,13 @@ TEST_CASE("Stacked: of layers in both directions each reads both of the one belo
   const auto expected = second(first(x, {.mask = mask}).h, {.mask = mask, .initial = initial});
   CHECK(identical(h.value(), expected.h.value()));
   CHECK(identical(last[1].backward.c.value(), expected.last.backward.c.value()));
-  // Turned round, the layers exchange their directions.
+  // Direction::backward exchanges the directions of the layers.
   const auto turned = first(x, {.mask = mask, .direction = Direction::backward});
   CHECK_FALSE(identical(turned.h.value(), first(x, {.mask = mask}).h.value()));
   CHECK(identical(turned.last.forward.h.value(), slice(turned.h.value()[0], 1, 0, kHidden)));
 }
 
-TEST_CASE("Stacked: knows how many gates its layers have") {
+TEST_CASE("Stacked: gates() is that of its layers") {
   nn::Parameters params;
   const nn::Scope scope(params);
   CHECK(nn::Stacked<nn::Lstm>(scope / "a", 4, 3).gates() == 4);

@@ -1,4 +1,4 @@
-// What the tests of layers have in common.
+// Common code of the tests of layers.
 #pragma once
 
 #include <cmath>
@@ -28,13 +28,13 @@ inline Tensor ragged_mask(Index steps, const std::vector<Index>& lengths,
   return mask_of(steps, lengths, dtype);
 }
 
-/// (T, B, ...) -> (length, 1, ...): the words of one sentence of a padded batch.
+/// (T, B, ...) -> (length, 1, ...): the tokens of one sentence of a padded batch.
 inline Tensor sentence(const Tensor& x, Index column, Index length) {
   return slice(slice(x, 0, 0, length), 1, column, column + 1);
 }
 
-/// check(seed) of the first seed, from `first` to `last`, whose values have no kink near, as
-/// maxout, sparsemax and the edges of a window have them.
+/// Calls check(seed) with the first seed in `first` .. `last` whose values are not near a kink of
+/// maxout, sparsemax or a window.
 template <class Check>
 GradcheckResult gradcheck_off_kinks(std::uint64_t first, std::uint64_t last, Check check) {
   for (std::uint64_t seed = first; seed < last; ++seed) {
@@ -44,8 +44,8 @@ GradcheckResult gradcheck_off_kinks(std::uint64_t first, std::uint64_t last, Che
   return check(last);
 }
 
-/// w *= factor, for every parameter. Elements of word vectors become 1 in the mean, whatever the
-/// factor: with less, attention's gradients would be too small; with more, cells would saturate.
+/// w *= factor for every parameter. Embeddings are scaled to a mean magnitude of 1, whatever the
+/// factor: smaller values make attention's gradients too small, larger ones saturate cells.
 inline void scale_parameters(nn::Parameters& parameters, double factor) {
   for (const auto& [name, w] : parameters) {
     Tensor values = w.value();
@@ -60,8 +60,8 @@ inline void set(const nn::Parameters& parameters, const std::string& path, const
   copy(values, to);
 }
 
-/// Everything in one row, so that one gradcheck covers several results. Undefined parts are left
-/// out.
+/// Concatenates all results, so that one gradcheck covers them. Omits undefined
+/// ones.
 inline Var flat(std::initializer_list<Var> parts) {
   std::vector<Var> rows;
   for (const Var& part : parts) {

@@ -36,7 +36,7 @@ TEST_CASE("clip_by_global_norm: all gradients are scaled by one factor, to the n
   CHECK(difference(p.gradients[p.a], reals({3}, {1.5, 0, -2})) < 1e-15);
   CHECK(difference(p.gradients[p.b], reals({1, 1}, {6})) < 1e-15);
   CHECK(p.gradients.global_norm() == doctest::Approx(6.5).epsilon(1e-14));
-  // What others hold is not changed.
+  // Shared tensors are not changed.
   CHECK(identical(held[p.a], of_a));
   CHECK(identical(held[p.b], of_b));
 }
@@ -76,7 +76,7 @@ TEST_CASE("clip_by_global_norm: gradients whose squares overflow have a norm") {
   CHECK(difference(f64.gradients[f64.b], reals({1}, {-4})) < 1e-14);
 }
 
-/// Runs the code, and checks that autograd/backward.hpp contains it word for word.
+/// Runs code, and checks that autograd/backward.hpp contains it literally.
 #define DOCUMENTED(...)                                               \
   __VA_ARGS__;                                                        \
   std::ifstream header(ATTUNE_SOURCE "/autograd/backward.hpp");       \
@@ -223,9 +223,7 @@ struct Watched {
   }
 };
 
-TEST_CASE(
-    "DivergenceMonitor: a loss or gradient that is not finite is reported, counted and not "
-    "usable") {
+TEST_CASE("DivergenceMonitor: a non-finite loss or gradient is reported, counted, not usable") {
   Watched t;
   CHECK(t.step(2.5).usable);
   CHECK(t.monitor.skipped() == 0);

@@ -1,5 +1,4 @@
-// Layers of the Transformer: what they draw, what they keep from call to call, what they refuse.
-// By equations, MultiHeadAttention is in layers_test.cpp.
+// Layers of the Transformer: dropout, cache, errors. Their equations are in layers_test.cpp.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -20,7 +19,7 @@ constexpr Index kSize = 8, kMemory = 6;
 const Tensor x = randn({5, 3, kSize}, DType::f64), h = randn({4, 3, kMemory}, DType::f64, 2);
 const Tensor source_mask = test::ragged_mask(4, {4, 2, 1});
 
-TEST_CASE("MultiHeadAttention: dropout draws B heads T S numbers, with and without weights") {
+TEST_CASE("MultiHeadAttention: dropout draws B · heads · T · S numbers, also for weights") {
   Parameters params(1, DType::f64);
   const MultiHeadAttention layer(params, kSize, {.heads = 2, .dropout = 0.4}, kMemory);
   const Var keys_values = layer.precompute(h);
@@ -34,7 +33,7 @@ TEST_CASE("MultiHeadAttention: dropout draws B heads T S numbers, with and witho
   CHECK(fused.state() == Random(7).ahead(3 * 2 * 5 * 4).state());
   CHECK(stored.state() == fused.state());
   CHECK(difference(y.value(), same.value()) <= 1e-14);
-  // Weights are those before dropout.
+  // The returned weights are those before dropout.
   CHECK(difference(weights.value(),
                    layer(x, keys_values, source_mask, Weights::per_head).weights.value()) <= 1e-14);
   CHECK_FALSE(difference(y.value(), layer(x, keys_values, source_mask).y.value()) <= 1e-3);
@@ -42,23 +41,21 @@ TEST_CASE("MultiHeadAttention: dropout draws B heads T S numbers, with and witho
   CHECK_FALSE(identical(run(next, Weights::no).y.value(), y.value()));
 }
 
-/// A memory's places, of which hypothesis i sees those of column columns[i]; none on padding.
-KeyValueCache places_of(const Var& keys_values, const Tensor& mask,
-                        std::vector<std::int32_t> columns) {
+/// The cache of a memory, where hypothesis i attends to column columns[i]; -1 at padding.
+KeyValueCache cache_of(const Var& kv, const Tensor& mask, std::vector<std::int32_t> columns) {
   KeyValueCache cache;
   std::vector<std::int32_t> rows;
-  for (Index s = 0; s < keys_values.dim(0); ++s) {
-    cache.keys_values.push_back(keys_values[s]);
+  for (Index s = 0; s < kv.dim(0); ++s) {
+    cache.keys_values.push_back(kv[s]);
     for (const std::int32_t column : columns) {
       rows.push_back(mask.at<double>({s, column}) != 0 ? column : -1);
     }
   }
-  cache.rows =
-      Tensor::of({keys_values.dim(0), std::ssize(columns)}, std::span<const std::int32_t>(rows));
+  cache.rows = Tensor::of({kv.dim(0), std::ssize(columns)}, std::span<const std::int32_t>(rows));
   return cache;
 }
 
-TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, recorded or not") {
+TEST_CASE("MultiHeadAttention: a step equals the query among others, with and without gradient") {
   Parameters params(1, DType::f64);
   const MultiHeadAttention layer(params, kSize, {.heads = 4}, kMemory);
   test::scale_parameters(params, 3);
@@ -68,7 +65,7 @@ TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, re
   CHECK(difference(layer(x, keys_values, mask, Weights::mean).weights.value(),
                    mean(all.weights.value(), {1})) <= 1e-15);
   const std::vector<std::int32_t> columns = {2, 0, 2, 1};
-  const KeyValueCache cache = places_of(keys_values, mask, columns);
+  const KeyValueCache cache = cache_of(keys_values, mask, columns);
   for (Index t = 0; t < 5; ++t) {
     const Tensor rows = Tensor::of({4}, std::span(columns));
     const Var query = gather(x[t], rows);
@@ -86,7 +83,7 @@ TEST_CASE("MultiHeadAttention: a step gives what its query gets among others, re
   }
 }
 
-TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") {
+TEST_CASE("MultiHeadAttention: if all positions are masked, y is the bias of W_o") {
   Parameters params(1, DType::f64);
   const MultiHeadAttention layer(params, kSize, {.heads = 2}, kMemory);
   test::set(params, "output.b", randn({kSize}, DType::f64, 3));
@@ -98,20 +95,20 @@ TEST_CASE("MultiHeadAttention: a query that sees nothing gets the bias of W_o") 
     }
   }
   const NoGrad no_grad;
-  const auto step = layer.step(x[0], places_of(layer.precompute(h), none, {0, 1, 2}));
+  const auto step = layer.step(x[0], cache_of(layer.precompute(h), none, {0, 1, 2}));
   CHECK(identical(step.y.value()[1], params["output.b"].value()));
   CHECK(sum(gather(permute(step.weights.value(), {1, 2, 0}), Tensor::of<std::int32_t>({1}, {1}), 1))
             .item() == 0);
 }
 
-TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gradients") {
+TEST_CASE("TransformerLayer: single steps equal the whole sequence, values and gradients") {
   for (const Norm norm : {Norm::before, Norm::after}) {
     Parameters params(1, DType::f64);
     const TransformerLayer layer(params, {.size = kSize, .heads = 2, .inner = 5, .norm = norm},
                                  Causal::yes, kMemory);
     test::scale_parameters(params, 2);
     const auto memory = layer.precompute(h, source_mask);
-    const KeyValueCache places = places_of(memory.keys_values, source_mask, {0, 1, 2});
+    const KeyValueCache places = cache_of(memory.keys_values, source_mask, {0, 1, 2});
     const auto at_once = [&] {
       return layer(x, {}, layer.precompute(h, source_mask), Weights::per_head);
     };
@@ -133,10 +130,10 @@ TEST_CASE("TransformerLayer: steps are the sequence at once, and so are their gr
   }
 }
 
-TEST_CASE("PositionalEncoding: sine and cosine of each place, from any place on") {
-  const PositionalEncoding places(5, DType::f64, 3);
+TEST_CASE("PositionalEncoding: sine and cosine of each position, from any first position") {
+  const PositionalEncoding encoding(5, DType::f64, 3);
   for (const Index begin : {0, 2, 40}) {  // within the table, across its end, beyond it
-    const Tensor p = places(zeros({3, 2, 5}, DType::f64), begin).value();
+    const Tensor p = encoding(zeros({3, 2, 5}, DType::f64), begin).value();
     for (Index t = 0; t < 3; ++t) {
       for (Index i = 0; i < 5; ++i) {
         const double angle =
@@ -147,7 +144,7 @@ TEST_CASE("PositionalEncoding: sine and cosine of each place, from any place on"
     }
   }
   CHECK_ERROR("PositionalEncoding: position -1 is negative",
-              places(zeros({3, 2, 5}, DType::f64), -1));
+              encoding(zeros({3, 2, 5}, DType::f64), -1));
 }
 
 TEST_CASE("Layout: a mask of other extents is an error, though it has as many elements") {
@@ -158,7 +155,7 @@ TEST_CASE("Layout: a mask of other extents is an error, though it has as many el
   CHECK_ERROR("Layout: positions (N) is (7), but N = 3 in x", layout.unpack(zeros({3, kSize})));
 }
 
-TEST_CASE("Transformer layers: what does not fit is named, with its place") {
+TEST_CASE("Transformer layers: errors name the tensor and the layer") {
   Parameters params(1, DType::f64);
   const Scope scope = params / "decoder";
   const MultiHeadAttention attention(scope / "cross", kSize, {.heads = 2}, kMemory);
@@ -184,7 +181,7 @@ TEST_CASE("Transformer layers: what does not fit is named, with its place") {
               attention(x, keys_values, ones({4, 3}, DType::f64) * 2.0));
   const TransformerLayer encoder(params / "encoder", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::no);
-  CHECK_ERROR("TransformerLayer: encoder has no cross-attention to a memory",
+  CHECK_ERROR("TransformerLayer: encoder has no cross-attention",
               encoder.precompute(h, source_mask));
   const TransformerLayer decoder(params / "layer", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::yes, kMemory);

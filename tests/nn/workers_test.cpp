@@ -51,8 +51,8 @@ std::string bits(const Parameters& parameters, double loss, const Gradients& gra
   return all;
 }
 
-/// The terms of shards [0, n) as one process adds them: left and right of the largest power of two
-/// that is less than n.
+/// The sum of shards [0, n) in one process: splits at the largest power of two
+/// less than n.
 template <class T, class Term>
 T tree_sum(Index begin, Index end, const Term& term) {
   const auto n = static_cast<std::uint64_t>(end - begin);
@@ -86,7 +86,7 @@ std::string alone(const Parameters& parameters, const Model& model,
       Gradients(parameters, sums));
 }
 
-TEST_CASE("gradients of shards: the same bits as in one process, whoever computed them") {
+TEST_CASE("gradients of shards: bit for bit those of one process") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     Parameters parameters(1, dtype);
     const Model model(parameters);
@@ -102,7 +102,7 @@ TEST_CASE("gradients of shards: the same bits as in one process, whoever compute
   }
 }
 
-TEST_CASE("gather: the texts of all workers, by rank") {
+TEST_CASE("gather: returns the texts of all workers by rank") {
   const auto say = [](int rank) {
     return std::string(static_cast<std::size_t>(rank * 70'000), 'a' + static_cast<char>(rank));
   };
@@ -111,7 +111,7 @@ TEST_CASE("gather: the texts of all workers, by rank") {
   for (int r = 0; r < workers->count(); ++r) CHECK(all[static_cast<std::size_t>(r)] == say(r));
 }
 
-TEST_CASE("workers of one machine share out its CPUs") {
+TEST_CASE("workers on one machine divide its CPUs") {
   cpu_set_t set;
   CPU_ZERO(&set);
   REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
@@ -125,7 +125,7 @@ TEST_CASE("workers of one machine share out its CPUs") {
   CHECK(users <= (workers->count() + used - 1) / used);
 }
 
-/// Nothing ever arrives.
+/// A network on which no message arrives.
 struct DeadNetwork : detail::Messages {
   int rank() const override { return 0; }
   int count() const override { return 2; }
@@ -149,7 +149,7 @@ TEST_CASE("a worker that does not respond is named") {
   CHECK_ERROR("workers: worker 1 of 2 on node2 has not responded for 0.01 s", exchange.wait());
 }
 
-/// All workers are stopped for a while, and then go on.
+/// A job whose workers are all suspended for a while.
 struct StoppedJob : DeadNetwork {
   bool arrived() override {
     if (++looks == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
@@ -158,7 +158,7 @@ struct StoppedJob : DeadNetwork {
   int looks = 0;
 };
 
-TEST_CASE("the time during which a worker itself was suspended does not count") {
+TEST_CASE("the time in which a worker was suspended does not count") {
   StoppedJob job;
   const std::vector<std::string> hosts = {"node1", "node2"};
   detail::Exchange exchange(job, hosts, /*patience=*/0.3);
@@ -167,7 +167,7 @@ TEST_CASE("the time during which a worker itself was suspended does not count") 
   CHECK_NOTHROW(exchange.wait());
 }
 
-TEST_CASE("after an error with messages pending, no others are sent") {
+TEST_CASE("after an error with pending messages, none are sent") {
   DeadNetwork network;
   const std::vector<std::string> hosts = {"node1", "node2"};
   std::array<std::byte, 4> bytes{};

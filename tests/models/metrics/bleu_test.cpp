@@ -19,7 +19,7 @@ double bleu_of(const std::string& hypothesis, const std::string& reference) {
   return corpus_bleu(Lines{hypothesis}, std::vector<References>{{reference}});
 }
 
-TEST_CASE("corpus_bleu: the reference itself scores 100, and nothing in common 0") {
+TEST_CASE("corpus_bleu: 100 for the reference itself, 0 without common n-grams") {
   CHECK(bleu_of("a b c d e", "a b c d e") == Approx(100));
   CHECK(bleu_of("a b c d e", "v w x y z") == 0);
   CHECK(bleu_of("", "a b c d e") == 0);
@@ -36,7 +36,7 @@ TEST_CASE("bleu: statistics can be added in parts") {
   CHECK(bleu(parts) == bleu(all));
 }
 
-TEST_CASE("bleu: a sentence that is too short for an order scores 0") {
+TEST_CASE("bleu: 0 for a sentence too short for an n-gram order") {
   CHECK(bleu_of("good morning", "good morning") == 0);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("bleu and chrf: an empty reference has no tokens; none at all is an er
               corpus_chrf(Lines{"a"}, std::vector<References>{{}}));
 }
 
-TEST_CASE("bleu and chrf: as many hypotheses as references") {
+TEST_CASE("bleu and chrf: unequal numbers of hypotheses and references are errors") {
   const std::vector<References> one = {{"a"}};
   CHECK_ERROR("bleu: 2 hypotheses, but references of 1 sentences",
               corpus_bleu(Lines{"a", "b"}, one));
@@ -69,7 +69,7 @@ TEST_CASE("bleu and chrf: a corpus without sentences scores 0") {
   CHECK(corpus_chrf(Lines{}, std::vector<References>{}) == 0);
 }
 
-TEST_CASE("bleu and chrf: a line of 100,000 words is no trouble") {
+TEST_CASE("bleu and chrf: a line of 100,000 words") {
   std::string line;
   for (int i = 0; i < 100'000; ++i) line += "w" + std::to_string(i % 1000) + " ";
   CHECK(bleu_of(line, line) == Approx(100));
@@ -78,7 +78,7 @@ TEST_CASE("bleu and chrf: a line of 100,000 words is no trouble") {
 
 using nlohmann::json;
 
-/// A corpus of bleu.json, and what Python made of it.
+/// A corpus of bleu.json with the results of Python.
 struct Corpus {
   json entry;
   Lines hypotheses;
@@ -101,7 +101,7 @@ doctest::Approx close_to(const json& number) {
   return doctest::Approx(number.get<double>()).epsilon(1e-11);
 }
 
-TEST_CASE("tokenize_13a: the same tokens as Python's regular expressions find") {
+TEST_CASE("tokenize_13a: equal to Python's regular expressions") {
   for (const Corpus& corpus : corpora()) {
     for (std::size_t i = 0; i < corpus.hypotheses.size(); ++i) {
       INFO(corpus.hypotheses[i]);
@@ -110,7 +110,7 @@ TEST_CASE("tokenize_13a: the same tokens as Python's regular expressions find") 
   }
 }
 
-TEST_CASE("bleu: the same counts and scores of corpora as in Python") {
+TEST_CASE("bleu: counts and scores equal Python's") {
   for (const Corpus& corpus : corpora()) {
     CAPTURE(corpus.entry["name"]);
     for (const json& expected : corpus.entry["bleu"]) {
@@ -128,7 +128,7 @@ TEST_CASE("bleu: the same counts and scores of corpora as in Python") {
   }
 }
 
-TEST_CASE("chrf: the same scores of corpora and sentences as in Python") {
+TEST_CASE("chrf: scores of corpora and sentences equal Python's") {
   for (const Corpus& corpus : corpora()) {
     CAPTURE(corpus.entry["name"]);
     CHECK(corpus_chrf(corpus.hypotheses, corpus.references) == close_to(corpus.entry["chrf"]));

@@ -11,11 +11,11 @@ using namespace attune::metrics;
 using doctest::Approx;
 using Statistics = std::vector<BleuStatistics>;
 
-/// A sentence of 8 words, of whose n-grams all or none match.
+/// A sentence of 8 words of which all or no n-grams match.
 BleuStatistics right() { return {8, 8, {8, 7, 6, 5}, {8, 7, 6, 5}}; }
 BleuStatistics wrong() { return {8, 8, {0, 0, 0, 0}, {8, 7, 6, 5}}; }
 
-TEST_CASE("bleu_interval: sentences that are alike leave no doubt") {
+TEST_CASE("bleu_interval: equal sentences have an interval of length 0") {
   const auto [low, high] = bleu_interval(Statistics(5, right()));
   CHECK(low == Approx(100));
   CHECK(high == Approx(100));
@@ -23,7 +23,7 @@ TEST_CASE("bleu_interval: sentences that are alike leave no doubt") {
 
 TEST_CASE(
     "bleu_interval: of one right and one wrong sentence, a quarter of the samples is all right") {
-  // Two draws: all right 1/4, half right 1/2, all wrong 1/4. All shares of matches are equal, so
+  // Two draws: both right 1/4, one right 1/2, none right 1/4. All precisions are equal, so
   // BLEU is 100, 50 and 0.
   const Statistics sentences = {right(), wrong()};
   const auto [low, high] = bleu_interval(sentences);
@@ -31,8 +31,8 @@ TEST_CASE(
   CHECK(high == Approx(100));
 }
 
-TEST_CASE("bleu_interval: is that of the normal distribution for many sentences") {
-  // 400 sentences, half of them right: the share is 50 ± 1.96 · 50 / √400 = 50 ± 4.9.
+TEST_CASE("bleu_interval: normal distribution for many sentences") {
+  // 400 sentences, half of them right: the mean is 50 ± 1.96 · 50 / √400 = 50 ± 4.9.
   Statistics sentences(200, right());
   sentences.resize(400, wrong());
   const auto [low, high] = bleu_interval(sentences);
@@ -40,7 +40,7 @@ TEST_CASE("bleu_interval: is that of the normal distribution for many sentences"
   CHECK(high == Approx(54.9).epsilon(0.02));
 }
 
-TEST_CASE("paired_bootstrap: one sentence better of two is in doubt in a quarter of the samples") {
+TEST_CASE("paired_bootstrap: one better sentence of two has no effect in 1/4 of the samples") {
   // The second system's sentences are right and wrong, those of the first are both right: only
   // (right, right), a quarter of the draws, shows no difference.
   const auto result = paired_bootstrap(Statistics{right(), right()}, Statistics{right(), wrong()});
@@ -50,7 +50,7 @@ TEST_CASE("paired_bootstrap: one sentence better of two is in doubt in a quarter
   CHECK(result.interval.high == Approx(100));
 }
 
-TEST_CASE("paired_bootstrap: which system is the first changes the sign alone") {
+TEST_CASE("paired_bootstrap: exchanging the systems changes only the sign") {
   Statistics a(30, right()), b(30, right());
   for (std::size_t i = 0; i < 9; ++i) a[i] = wrong();
   for (std::size_t i = 5; i < 19; ++i) b[i] = wrong();
@@ -61,12 +61,12 @@ TEST_CASE("paired_bootstrap: which system is the first changes the sign alone") 
   CHECK(ba.interval.low == -ab.interval.high);
 }
 
-TEST_CASE("paired_bootstrap: always better is as small a p as the samples can show") {
+TEST_CASE("paired_bootstrap: always better has the smallest possible p") {
   const auto result = paired_bootstrap(Statistics(7, right()), Statistics(7, wrong()));
   CHECK(result.p_value == 1.0 / 1001);
 }
 
-TEST_CASE("paired_bootstrap: a system held against itself has p = 1") {
+TEST_CASE("paired_bootstrap: a system compared with itself has p = 1") {
   Statistics sentences(5, right());
   sentences.resize(9, wrong());
   const auto result = paired_bootstrap(sentences, sentences);
@@ -74,7 +74,7 @@ TEST_CASE("paired_bootstrap: a system held against itself has p = 1") {
   CHECK(result.p_value == 1);
 }
 
-TEST_CASE("bootstrap: no sentences, as many of each") {
+TEST_CASE("bootstrap: no sentences, and unequal numbers, are errors") {
   const Statistics one = {right()}, two = {right(), wrong()};
   CHECK_ERROR("bootstrap: there is no sentence", bleu_interval({}));
   CHECK_ERROR("bootstrap: 1 sentences of the first system, but 2 of the second",
@@ -101,14 +101,14 @@ TEST_CASE("bleu_by_length: a limit belongs to the bucket below it") {
   CHECK(buckets[3].bleu == 0);
 }
 
-TEST_CASE("bleu_by_length: without limits there is one bucket, the corpus") {
+TEST_CASE("bleu_by_length: without limits there is one bucket") {
   const Statistics sentences = {right(), wrong()};
   const auto buckets = bleu_by_length(sentences, std::vector<std::int64_t>{3, 4}, {});
   REQUIRE(buckets.size() == 1);
   CHECK(buckets[0].bleu == bleu(sentences));
 }
 
-TEST_CASE("bleu_by_length: as many lengths as sentences, ascending limits") {
+TEST_CASE("bleu_by_length: wrong numbers of lengths and unsorted limits are errors") {
   const Statistics one = {right()};
   const std::vector<std::int64_t> length = {3}, limits = {10, 10};
   CHECK_ERROR("bleu_by_length: 1 sentences, but 0 lengths", bleu_by_length(one, {}, {}));

@@ -28,7 +28,7 @@ bool same(const Edits& e, std::int64_t substitutions, std::int64_t deletions,
          e.insertions == insertions && e.expected == expected;
 }
 
-TEST_CASE("edits: what is wrong, missing and too much") {
+TEST_CASE("edits: substitutions, deletions and insertions") {
   CHECK(same(edits(Tokens{1, 2, 3}, Tokens{1, 2, 3}), 0, 0, 0, 3));
   CHECK(same(edits(Tokens{1, 9, 3}, Tokens{1, 2, 3}), 1, 0, 0, 3));
   CHECK(same(edits(Tokens{1, 3}, Tokens{1, 2, 3}), 0, 1, 0, 3));
@@ -38,7 +38,7 @@ TEST_CASE("edits: what is wrong, missing and too much") {
   CHECK(same(edits(Tokens{2, 1}, Tokens{1, 2}), 2, 0, 0, 2));  // rather than one of each other kind
 }
 
-TEST_CASE("edits: rates add up over sentences") {
+TEST_CASE("edits: counts are summed over sentences") {
   Edits total = edits(Tokens{1, 9}, Tokens{1, 2});
   total += edits(Tokens{3, 4, 5}, Tokens{3, 4});
   CHECK(total.count() == 2);
@@ -47,7 +47,7 @@ TEST_CASE("edits: rates add up over sentences") {
   CHECK(edits(Tokens{1, 2}, Tokens{}).rate() == 2);  // as jiwer.wer("", "a b")
 }
 
-TEST_CASE("edit_alignment: which token was taken for which, and what has none beside it") {
+TEST_CASE("edit_alignment: pairs of tokens, and unpaired tokens") {
   constexpr std::int32_t none = TokenPair::no_token;
   CHECK(edit_alignment(Tokens{1, 9, 3}, Tokens{1, 2, 3}) ==
         std::vector<TokenPair>{{1, 1}, {9, 2}, {3, 3}});
@@ -59,7 +59,7 @@ TEST_CASE("edit_alignment: which token was taken for which, and what has none be
   CHECK(edit_alignment(Tokens{}, Tokens{}).empty());
 }
 
-/// The fewest edits, by their definition.
+/// The minimum number of edits, by definition.
 std::int64_t fewest(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   if (a.empty() || b.empty()) return std::ssize(a) + std::ssize(b);
   return std::min<std::int64_t>({fewest(a.subspan(1), b.subspan(1)) + (a[0] != b[0]),
@@ -78,17 +78,17 @@ TEST_CASE(
     const Edits e = edits(written, expected);
     CHECK(e.count() == fewest(written, expected));
     CHECK(e.insertions - e.deletions == std::ssize(written) - std::ssize(expected));
-    Edits beside{.expected = e.expected};
+    Edits pairs_edits{.expected = e.expected};
     Tokens left, right;
     for (const auto& [w, x] : edit_alignment(written, expected)) {
       if (w >= 0) left.push_back(w);
       if (x >= 0) right.push_back(x);
-      beside.insertions += x < 0, beside.deletions += w < 0;
-      beside.substitutions += w >= 0 && x >= 0 && w != x;
+      pairs_edits.insertions += x < 0, pairs_edits.deletions += w < 0;
+      pairs_edits.substitutions += w >= 0 && x >= 0 && w != x;
     }
     CHECK(left == written);
     CHECK(right == expected);
-    CHECK(same(beside, e.substitutions, e.deletions, e.insertions, e.expected));
+    CHECK(same(pairs_edits, e.substitutions, e.deletions, e.insertions, e.expected));
   }
 }
 
@@ -105,7 +105,7 @@ using Gold = std::vector<GoldAlignment>;
 
 // ---- The score ----------------------------------------------------------------------------------
 
-TEST_CASE("alignment_error_rate: a sentence worked out by hand") {
+TEST_CASE("alignment_error_rate: a sentence computed by hand") {
   // A = 5 links, of which 0-0 and 2-1 are sure, 1-2 only possible, 3-3 and 4-0 neither.
   const Alignments found = {{{0, 0}, {1, 2}, {2, 1}, {3, 3}, {4, 0}}};
   const Gold gold = {{{{0, 0}, {2, 1}, {3, 4}}, {{0, 0}, {2, 1}, {3, 4}, {1, 2}, {1, 1}}}};
@@ -129,18 +129,18 @@ TEST_CASE("alignment_error_rate: error rate, precision and recall of corpora") {
                {{{{0, 0}, {1, 1}}}, sure_and_possible, 0, 1, 1},
                {{{{0, 0}, {1, 1}, {2, 2}}}, sure_and_possible, 0, 1, 1},
                {{{{2, 1}, {0, 0}, {2, 2}, {1, 1}}}, sure_and_possible, 0, 1, 1},
-               // Source and target are not exchanged.
+               // Source and target are not interchangeable.
                {{{{0, 1}}}, {{{{1, 0}}, {}}}, 1, 0, 0},
-               // One sum, not a mean: alone, the first sentence has 0 and the second 1.
+               // Sums, not a mean: the first sentence alone has 0, the second 1.
                {{{{0, 0}}, {{0, 1}, {1, 0}, {1, 1}}},
                 {{{{0, 0}}, {}}, {{{0, 0}}, {}}},
                 1 - (1 + 1) / (4. + 2),
                 1 / 4.,
                 1 / 2.},
-               // Nothing found is all wrong, unless there was nothing to find.
+               // No links: 1, or 0 if there are no gold links either.
                {{{}}, {{{{0, 0}}, {}}}, 1, 1, 0},
                {{}, {}, 0, 1, 1},
-               // Without sure links it is what is not possible.
+               // Without sure links: the part of A that is not possible.
                {{{{0, 0}, {0, 1}, {0, 2}, {1, 0}}}, {{{}, {{0, 1}}}}, 0.75, 0.25, 1}};
   for (const auto& [found, gold, error_rate, precision, recall] : cases) {
     const AlignmentScore score = alignment_error_rate(found, gold);
@@ -150,7 +150,7 @@ TEST_CASE("alignment_error_rate: error rate, precision and recall of corpora") {
   }
 }
 
-TEST_CASE("alignment_error_rate: a sure link is possible, whether it is said or not") {
+TEST_CASE("alignment_error_rate: sure links are possible, also if not given so") {
   const Alignments found = {{{0, 0}, {1, 1}}};
   CHECK(alignment_error_rate(found, Gold{{{{0, 0}}, {{1, 1}}}}).in_possible == 2);
   CHECK(alignment_error_rate(found, Gold{{{{0, 0}}, {{1, 1}, {0, 0}}}}).in_possible == 2);
@@ -171,13 +171,13 @@ TEST_CASE("alignment_error_rate: different numbers of sentences are an error") {
               alignment_error_rate(Alignments(2), Gold(3)));
 }
 
-// ---- Published figures --------------------------------------------------------------------------
+// ---- Published values --------------------------------------------------------------------------
 
 const std::filesystem::path kPublished =
     std::filesystem::path(ATTUNE_SOURCE).parent_path() / "shared/data/word-alignment";
 
 /// Gold alignments of the Canadian Hansards (English-French) and of the shared tasks of 2003 and
-/// 2005 (Romanian-English) with the output of aligners; they are not ours to pass on.
+/// 2005 (Romanian-English) with the output of aligners. Their licences do not allow redistribution.
 struct Published {
   std::filesystem::path folder;
   std::string pair;
@@ -207,11 +207,11 @@ struct Published {
 
 bool without_published_alignments() {
   if (std::filesystem::is_directory(kPublished)) return false;
-  MESSAGE("skipped: there is no ../shared/data/word-alignment beside the sources");
+  MESSAGE("skipped: there is no ../shared/data/word-alignment next to the sources");
   return true;
 }
 
-TEST_CASE("alignment_error_rate: published outputs of aligners have their published figures") {
+TEST_CASE("alignment_error_rate: published outputs have the published values") {
   if (without_published_alignments()) return;
   struct Figures {
     const char* system;

@@ -1,4 +1,4 @@
-// Links between words, in lines and files.
+// Word alignments in lines and files.
 
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace attune::text;
 
-TEST_CASE("parse_links: a line of links is read whatever the space between and around them") {
+TEST_CASE("parse_links: any spaces between and around links") {
   CHECK(parse_links("0-0 1-2 1-10") == Alignment{{0, 0}, {1, 2}, {1, 10}});
   CHECK(parse_links(" \t0-0\t 1-2  \r") == Alignment{{0, 0}, {1, 2}});
   CHECK(parse_links("").empty());
@@ -27,7 +27,7 @@ TEST_CASE("parse_links: the result is sorted, and has each link once") {
   CHECK(parse_links("3-0 0-4 3-0 0-1") == Alignment{{0, 1}, {0, 4}, {3, 0}});
 }
 
-TEST_CASE("parse_links: what is not a link is an error that quotes it") {
+TEST_CASE("parse_links: a malformed link is an error that quotes it") {
   for (const char* bad :
        {"1", "-", "1-", "-1", "-1-1", "1--1", "1-+1", "+1-1", "1-1-1", "1:1", "a-b", "1p1", "1-1,",
         "1.0-1", "0x1-1", "99999999999-1", "1-99999999999", "1-1|0.5"}) {
@@ -36,7 +36,7 @@ TEST_CASE("parse_links: what is not a link is an error that quotes it") {
   }
 }
 
-TEST_CASE("parse_links: a link to a word that the sentence has not is an error") {
+TEST_CASE("parse_links: a link out of range is an error") {
   const PairLengths lengths = {.source = 3, .target = 1};
   const auto error = [&](const char* line) {
     return attune::error_of([&] { parse_links(line, lengths, "file:2"); });

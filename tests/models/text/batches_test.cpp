@@ -22,7 +22,7 @@ Tensor ids(const Shape& shape, std::initializer_list<std::int32_t> values) {
   return Tensor::of(shape, values);
 }
 
-TEST_CASE("make_batch: columns padded on the right; targets after <s>, and up to </s>") {
+TEST_CASE("make_batch: columns are padded at the end; previous has <s>, next has </s>") {
   const std::vector<Pair> pairs = {{{5, 6, 7}, {8}}, {{9}, {10, 11}}};
   for (const DType dtype : {DType::f32, DType::f64}) {
     const text::Batch batch = text::make_batch(pairs, dtype);
@@ -43,7 +43,7 @@ TEST_CASE("make_batch: an empty target is <s> and </s>") {
   CHECK(batch.target_mask.item() == 1);
 }
 
-TEST_CASE("make_source_batch: the same without targets") {
+TEST_CASE("make_source_batch: a batch without targets") {
   const std::vector<Sentence> sources = {{5}, {6, 7}, {8, 9}};
   const text::SourceBatch batch = text::make_source_batch(sources);
   CHECK(identical(batch.source, ids({2, 3}, {5, 6, 8, 0, 7, 9})));
@@ -100,7 +100,7 @@ TEST_CASE("epoch_batches: each pair once, in batches of that many sentences") {
   CHECK(std::ranges::count_if(batches, [](const auto& b) { return b.size() == 20; }) == 10);
 }
 
-TEST_CASE("epoch_batches: by tokens, no batch has more, and none could take the next pair") {
+TEST_CASE("epoch_batches: by tokens, each batch is as large as the limit allows") {
   const auto pairs = random_pairs(500);
   const Batches batches = epoch_batches(pairs, {.tokens = 200}, 1, 0);
   CHECK(has_each_once(batches, 500));
@@ -112,7 +112,7 @@ TEST_CASE("epoch_batches: by tokens, no batch has more, and none could take the 
   CHECK(total > 150 * batches.size());
 }
 
-TEST_CASE("epoch_batches: a batch of tokens is as full as it can be") {
+TEST_CASE("epoch_batches: batches by tokens have little padding") {
   std::vector<Pair> pairs(10, Pair{{5}, {6, 7, 8}});  // 4 target words with </s>
   for (const auto& batch : epoch_batches(pairs, {.tokens = 20}, 1, 0)) CHECK(batch.size() == 5);
 }
@@ -138,7 +138,7 @@ TEST_CASE("epoch_batches: depend on pairs, options, seed and epoch alone") {
   CHECK(epoch != epoch_batches(pairs, options, 6, 2));
 }
 
-TEST_CASE("epoch_batches: lengths come in a random order") {
+TEST_CASE("epoch_batches: the order of lengths is random") {
   const auto pairs = random_pairs(1000);
   const Batches batches = epoch_batches(pairs, {.sentences = 20}, 1, 0);
   std::vector<std::size_t> areas;
@@ -161,7 +161,7 @@ TEST_CASE("epoch_batches: a pair too long for a batch and bad options are errors
   CHECK_THROWS_AS(epoch_batches(pairs, {.pool = 0}, 1, 0), Error);
 }
 
-TEST_CASE("make_batch: of chosen pairs, in their order") {
+TEST_CASE("make_batch: selected pairs, in the given order") {
   const std::vector<Pair> pairs = {{{5}, {6}}, {{7}, {8}}, {{9}, {10}}};
   const std::vector<std::uint32_t> chosen = {2, 0};
   const text::Batch batch = text::make_batch(pairs, chosen);

@@ -22,7 +22,7 @@ Lines lines_of(const std::string& contents) {
   return read_lines(LineReader(stream, "input"));
 }
 
-TEST_CASE("LineReader: LF, CRLF and CR end lines, the last one also ends with the text") {
+TEST_CASE("LineReader: lines end in LF, CRLF, CR or at the end of the text") {
   CHECK(lines_of("a b\nc\n") == Lines{"a b", "c"});
   CHECK(lines_of("a b\r\nc") == Lines{"a b", "c"});
   CHECK(lines_of("a\rb\n") == Lines{"a", "b"});
@@ -49,7 +49,7 @@ TEST_CASE("LineReader: counts lines from 1") {
   CHECK(reader.number() == 2);
 }
 
-TEST_CASE("LineReader: bytes that are not UTF-8 are an error with their place") {
+TEST_CASE("LineReader: invalid UTF-8 is an error with line and byte") {
   CHECK_ERROR("input:2: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8",
               lines_of("a\nüb\xFF\n"));
   CHECK_ERROR("input:1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8",
@@ -61,7 +61,7 @@ TEST_CASE("LineReader: NUL is an error") {
               lines_of(std::string("a\nb\0c\n", 6)));
 }
 
-TEST_CASE("LineReader: lines of any length are whole, and one without end is an error") {
+TEST_CASE("LineReader: long lines are read, endless lines are an error") {
   for (std::size_t length = 4090; length < 4100; ++length) {
     CAPTURE(length);
     const std::string one(length, 'a'), two(2 * length, 'b');
@@ -72,7 +72,7 @@ TEST_CASE("LineReader: lines of any length are whole, and one without end is an 
               read_lines(LineReader("/dev/zero")));
 }
 
-TEST_CASE("LineReader: a file that is not there, or a directory, is an error") {
+TEST_CASE("LineReader: a missing file, or a directory, is an error") {
   const ScratchDirectory directory;
   const std::string missing = directory / "missing";
   CHECK_ERROR(missing + ": cannot be read: No such file or directory",
@@ -107,7 +107,7 @@ TEST_CASE("LF, CRLF and CR: every reader of text reads the same") {
   }
 }
 
-/// Two files of a parallel corpus, or one.
+/// One or two files of a parallel corpus.
 struct Files {
   ScratchDirectory directory;
   std::filesystem::path source = directory / "a.de", target = directory / "a.en",
@@ -119,7 +119,7 @@ struct Files {
   explicit Files(const std::string& both) { write_file(tsv, both); }
 };
 
-TEST_CASE("ParallelReader: line n of one file belongs to line n of the other") {
+TEST_CASE("ParallelReader: pairs line n of both files") {
   const Files files("\uFEFFeins\r\n\r\nzwei\tdrei", "one\nempty\ntwo\n");
   ParallelReader reader(files.source, files.target);
   const auto first = reader.next(), second = reader.next(), third = reader.next();
@@ -134,7 +134,7 @@ TEST_CASE("ParallelReader: line n of one file belongs to line n of the other") {
   CHECK_FALSE(reader.next());
 }
 
-TEST_CASE("ParallelReader: a file that ends before the other is an error with both numbers") {
+TEST_CASE("ParallelReader: unequal numbers of lines are an error with both numbers") {
   const Files files("a\nb\nc\n", "x\n");
   const std::string de = files.source, en = files.target;
   CHECK_ERROR(de + ": 3 lines, but " + en + " has 1: expected as many of each",
@@ -143,7 +143,7 @@ TEST_CASE("ParallelReader: a file that ends before the other is an error with bo
               read_corpus(ParallelReader(files.target, files.source)));
 }
 
-TEST_CASE("ParallelReader: an error names the file and the line that is wrong") {
+TEST_CASE("ParallelReader: an error names the file and the line") {
   const Files files("a\nb\n", "x\ny\xC3\n");
   const std::string message =
       files.target.string() + ":2: byte 2 of the line (0xC3) is not UTF-8, expected text in UTF-8";
@@ -158,7 +158,7 @@ TEST_CASE("ParallelReader: a TSV has the source, a tab and the target") {
   CHECK(seen == Lines{"Hallo !|Hi !", "|", "|nothing", "x|", "Schluss|End"});
 }
 
-TEST_CASE("ParallelReader: the columns of a TSV may be the other way round") {
+TEST_CASE("ParallelReader: the columns of a TSV can be swapped") {
   const Files files("Hi !\tHallo !\n\nEnd\tSchluss\nEnd\n");
   ParallelReader reader(files.tsv, {}, Columns::target_first);
   Lines seen;
@@ -180,7 +180,7 @@ TEST_CASE("ParallelReader: a line of a TSV with one column is an error, further 
   CHECK(corpus.pairs[0].target == "b");
 }
 
-TEST_CASE("read_corpus: what is left out is counted") {
+TEST_CASE("read_corpus: counts excluded pairs") {
   const Files files("a\tb\n\n \t\u3000\nc\t\nd e f\tg\nh\ti j k\nl m\tn o\n");
   const TextCorpus corpus = read_corpus(ParallelReader(files.tsv), 2);
   REQUIRE(corpus.pairs.size() == 2);
@@ -191,7 +191,7 @@ TEST_CASE("read_corpus: what is left out is counted") {
         "7 pairs, 5 left out: 3 with an empty side, 2 longer than 2 tokens");
 }
 
-TEST_CASE("read_corpus: without a limit nothing is too long") {
+TEST_CASE("read_corpus: without a limit no pair is too long") {
   std::string line;
   for (int i = 0; i < 100'000; ++i) line += "word ";
   const Files files(line + "\nb\n", "a\n" + line);
@@ -203,7 +203,7 @@ TEST_CASE("read_corpus: without a limit nothing is too long") {
   CHECK(to_string(limited.report) == "2 pairs, 2 left out: 2 longer than 99999 tokens");
 }
 
-TEST_CASE("CorpusReport: says only what happened") {
+TEST_CASE("CorpusReport: the text omits counts of 0") {
   CHECK(to_string(CorpusReport{.read = 5, .empty = 1}) ==
         "5 pairs, 1 left out: 1 with an empty side");
   CHECK(to_string(CorpusReport{}) == "0 pairs");

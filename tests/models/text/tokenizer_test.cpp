@@ -18,7 +18,7 @@ using namespace attune;
 using namespace attune::text;
 using Tokens = std::vector<std::string>;
 
-TEST_CASE("words: stand between blanks of any kind") {
+TEST_CASE("words: are separated by blanks of any kind") {
   using Views = std::vector<std::string_view>;
   CHECK(words("  a b\t\tc\r\n") == Views{"a", "b", "c"});
   CHECK(words("a\u00A0b\u3000c\u2009d\u2028e\u0085f\x1Cg") ==
@@ -34,7 +34,7 @@ TEST_CASE("find_bad_byte: the first byte of the first bad sequence") {
   CHECK(find_bad_byte("\x80") == 0);
 }
 
-TEST_CASE("Tokenizer: words come back with single blanks") {
+TEST_CASE("Tokenizer: words are joined with single blanks") {
   const Tokenizer tokenizer;
   CHECK(tokenizer.encode(" ein  mann &apos;s ") == Tokens{"ein", "mann", "&apos;s"});
   CHECK(tokenizer.decode(Tokens{"ein", "mann"}) == "ein mann");
@@ -42,19 +42,19 @@ TEST_CASE("Tokenizer: words come back with single blanks") {
   CHECK(tokenizer.decode({}).empty());
 }
 
-TEST_CASE("Tokenizer: characters come back as they were") {
+TEST_CASE("Tokenizer: characters are restored exactly") {
   const Tokenizer tokenizer = Characters{};
   CHECK(tokenizer.encode("a 日\u0301") == Tokens{"a", " ", "日", "\u0301"});
   CHECK(tokenizer.decode(tokenizer.encode("  a  日 ")) == "  a  日 ");
 }
 
-TEST_CASE("Tokenizer: JSON gives the same one back") {
+TEST_CASE("Tokenizer: JSON round trip") {
   CHECK(to_json(Tokenizer()) == R"({"kind":"words"})");
   CHECK(tokenizer_from_json(to_json(Tokenizer())).encode("ab c") == Tokens{"ab", "c"});
   CHECK(tokenizer_from_json(to_json(Characters{})).encode("ab") == Tokens{"a", "b"});
 }
 
-TEST_CASE("Tokenizer: a rewriter before and behind it, and in its JSON") {
+TEST_CASE("Tokenizer: a Rewriter in encode, decode and JSON") {
   struct Reversed : Rewriter {
     std::string encode(std::string_view line) const override {
       return {line.rbegin(), line.rend()};
@@ -76,7 +76,7 @@ TEST_CASE("Tokenizer: a rewriter before and behind it, and in its JSON") {
               tokenizer_from_json(to_json(tokenizer)));
 }
 
-TEST_CASE("Tokenizer: JSON of anything else is an error") {
+TEST_CASE("Tokenizer: other JSON is an error") {
   for (const char* json :
        {"", "{", "[]", "\"words\"", "{}", R"({"kind":1})", R"({"kind":"syllables"})",
         R"({"kind":"sentencepiece"})", R"({"kind":"sentencepiece","model":"0g"})",
@@ -106,7 +106,7 @@ Tokens invented_lines(int count) {
   return lines;
 }
 
-TEST_CASE("SentencePiece: a build without the library says so" *
+TEST_CASE("SentencePiece: a build without the library throws" *
           doctest::skip(has_sentencepiece())) {
   const char* message =
       "sentencepiece: attune was built without it: libsentencepiece-dev was not found";
@@ -118,7 +118,7 @@ TEST_CASE("SentencePiece: a build without the library says so" *
 
 const bool absent = !has_sentencepiece();
 
-TEST_CASE("SentencePiece: both kinds of model give back what they cut" * doctest::skip(absent)) {
+TEST_CASE("SentencePiece: both kinds of model restore the text" * doctest::skip(absent)) {
   const Tokens lines = invented_lines(200);
   for (const PieceModel kind : {PieceModel::bpe, PieceModel::unigram}) {
     const auto model = SentencePiece::train(lines, {.model = kind, .pieces = 60});
@@ -133,7 +133,7 @@ TEST_CASE("SentencePiece: both kinds of model give back what they cut" * doctest
   }
 }
 
-TEST_CASE("SentencePiece: identity leaves text as it is, but for blanks" * doctest::skip(absent)) {
+TEST_CASE("SentencePiece: identity changes only blanks" * doctest::skip(absent)) {
   const auto model = SentencePiece::train(invented_lines(50), {.pieces = 40});
   for (const std::string line : {"&apos;s &quot; &amp;", "ﬁ Ａ １ \u00A0 e\u0301 é",
                                  "unseen: 🙂 ☃☃ 猫", "</s> <s> <unk> <pad>", "tab\there"}) {
@@ -177,14 +177,14 @@ TEST_CASE("SentencePiece: a small text has fewer pieces than asked for" * doctes
   }
 }
 
-TEST_CASE("SentencePiece: long lines are trained on, and cut" * doctest::skip(absent)) {
+TEST_CASE("SentencePiece: long lines in training and encoding" * doctest::skip(absent)) {
   std::string line;
   for (int i = 0; i < 100'000; ++i) line += i % 3 == 0 ? "tick " : "tock ";
   const auto model = SentencePiece::train(Tokens{line}, {.pieces = 30});
   CHECK(model.encode(line).size() == 100'000);
 }
 
-TEST_CASE("SentencePiece: what is not a model is an error" * doctest::skip(absent)) {
+TEST_CASE("SentencePiece: an invalid model is an error" * doctest::skip(absent)) {
   const std::string model = SentencePiece::train(Tokens{"a b"}).bytes();
   for (const std::string& bytes :
        {std::string(), std::string("just text\n"), model.substr(0, model.size() / 2)}) {
@@ -199,7 +199,7 @@ TEST_CASE("SentencePiece: what is not a model is an error" * doctest::skip(absen
   CHECK(SentencePiece::load(path).bytes() == model);
 }
 
-TEST_CASE("SentencePiece: a table of characters that leads out of itself is an error" *
+TEST_CASE("SentencePiece: a character map with an invalid offset is an error" *
           doctest::skip(absent)) {
   const std::filesystem::path models = ATTUNE_SOURCE "/tests/fuzz/corpus/sentencepiece";
   CHECK(SentencePiece::load(models / "characters").encode("\ufb01").back() == "fi");
@@ -211,7 +211,7 @@ TEST_CASE("SentencePiece: a table of characters that leads out of itself is an e
     CHECK_NOTHROW(SentencePiece::train(lines, {.pieces = 50, .normalization = rule}));
 }
 
-TEST_CASE("SentencePiece: training needs text, UTF-8 and room for its characters" *
+TEST_CASE("SentencePiece: training without text, UTF-8 or enough pieces is an error" *
           doctest::skip(absent)) {
   CHECK_ERROR("sentencepiece: the training text is empty", SentencePiece::train({}));
   CHECK_ERROR("sentencepiece: the training text is empty", SentencePiece::train(Tokens{"", " "}));
@@ -229,14 +229,14 @@ Tokens tokens_of(const Vocabulary& vocabulary) {
   return {vocabulary.tokens().begin(), vocabulary.tokens().end()};
 }
 
-TEST_CASE("make_vocabulary: the most frequent tokens first, then by code points") {
+TEST_CASE("make_vocabulary: descending frequency, ties by code points") {
   TokenCounts counts;
   count_tokens(counts, Tokens{"b", "a", "é", "z", "日", "b"});
   count_tokens(counts, Tokens{"a", "c", "🙂", "b"});
   CHECK(tokens_of(make_vocabulary(counts)) == Tokens{"b", "a", "c", "z", "é", "日", "🙂"});
 }
 
-TEST_CASE("make_vocabulary: rare tokens and those beyond the maximum are left out") {
+TEST_CASE("make_vocabulary: excludes rare tokens and those beyond the maximum") {
   TokenCounts counts = {{"a", 5}, {"b", 3}, {"c", 3}, {"d", 1}};
   CHECK(tokens_of(make_vocabulary(counts, {.minimum_count = 2})) == Tokens{"a", "b", "c"});
   CHECK(tokens_of(make_vocabulary(counts, {.maximum_size = 6})) == Tokens{"a", "b"});
@@ -246,7 +246,7 @@ TEST_CASE("make_vocabulary: rare tokens and those beyond the maximum are left ou
               make_vocabulary(counts, {.maximum_size = 4}));
 }
 
-TEST_CASE("make_vocabulary: words that are spelt like special tokens are left out") {
+TEST_CASE("make_vocabulary: excludes words that equal special tokens") {
   CHECK(tokens_of(make_vocabulary({{"<s>", 9}, {"<unk>", 8}, {"<pad>", 7}, {"a", 1}})) ==
         Tokens{"a"});
 }
@@ -257,14 +257,14 @@ struct File {
   explicit File(const std::string& contents) { write_file(path, contents); }
 };
 
-TEST_CASE("read_vocabulary: a token on each line, special ones at the top") {
+TEST_CASE("read_vocabulary: one token per line, special tokens first") {
   CHECK(tokens_of(read_vocabulary(File("<unk>\n<s>\r\n</s>\n.\nthe\n \n日").path)) ==
         Tokens{".", "the", " ", "日"});
   CHECK(tokens_of(read_vocabulary(File("b\na\n").path)) == Tokens{"b", "a"});
   CHECK(read_vocabulary(File("").path).size() == 4);
 }
 
-TEST_CASE("read_vocabulary: an empty line, a token twice, a special one too late are errors") {
+TEST_CASE("read_vocabulary: an empty line, a duplicate, a late special token are errors") {
   const auto message = [](const std::string& contents) {
     const File file(contents);
     try {
@@ -281,19 +281,19 @@ TEST_CASE("read_vocabulary: an empty line, a token twice, a special one too late
   CHECK(message("\xFF") == ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8");
 }
 
-TEST_CASE("Codec: a line becomes numbers, and numbers the line") {
+TEST_CASE("Codec: encodes a line to ids, and decodes it") {
   const Codec codec{.tokenizer = {}, .vocabulary = Vocabulary(Tokens{"ein", "mann"})};
   CHECK(codec.encode("ein mann  läuft") == Sentence{4, 5, Vocabulary::unknown});
   CHECK(codec.decode(Sentence{4, 5}) == "ein mann");
   CHECK(codec.encode("").empty());
 }
 
-TEST_CASE("Codec: a text cannot end, begin or pad a sentence") {
+TEST_CASE("Codec: special tokens in a text become <unk>") {
   const Codec codec{.tokenizer = {}, .vocabulary = Vocabulary(Tokens{"a"})};
   CHECK(codec.encode("a </s> <s> <pad> <unk> a") == Sentence{4, 3, 3, 3, 3, 4});
 }
 
-TEST_CASE("Codec: what is read ends at </s>, without <s> and padding") {
+TEST_CASE("Codec: decoding ends at </s>, without <s> and padding") {
   const Codec codec{.tokenizer = Characters{}, .vocabulary = Vocabulary(Tokens{"a", "b"})};
   CHECK(codec.decode(Sentence{1, 4, 5, 0, 4, 2, 5, 5}) == "aba");
   CHECK(codec.decode(Sentence{2}).empty());
@@ -316,7 +316,7 @@ TEST_CASE("Codec: pieces of both languages share a model and have vocabularies o
 
 using Numbers = std::vector<int>;
 
-TEST_CASE("words_of_tokens: words are themselves, blanks belong to none") {
+TEST_CASE("words_of_tokens: words, and -1 for blanks") {
   const std::string line = " ein  mann\u3000\U0001F642\u0301 ";
   CHECK(words_of_tokens(line, Tokenizer().encode(line)) == Numbers{0, 1, 2});
   CHECK(words_of_tokens(line, Tokenizer(Characters{}).encode(line)) ==
@@ -327,11 +327,11 @@ TEST_CASE("words_of_tokens: words are themselves, blanks belong to none") {
 TEST_CASE("words_of_tokens: pieces with ▁ for a blank") {
   CHECK(words_of_tokens("eine dame", Tokens{"▁", "ei", "ne", "▁da", "m", "e"}) ==
         Numbers{-1, 0, 0, 1, 1, 1});
-  // ▁ in the text itself is a blank to sentencepiece, but not to us.
+  // ▁ in the text itself is a blank for sentencepiece, but not here.
   CHECK(words_of_tokens("a▁b c", Tokens{"▁a", "▁b", "▁c"}) == Numbers{0, 0, 1});
 }
 
-TEST_CASE("words_of_tokens: any pieces that were learnt from the text, and new characters") {
+TEST_CASE("words_of_tokens: pieces learnt from the text, and unknown characters") {
   if (!has_sentencepiece()) return;
   const Tokens lines = {"ein mann reitet ein pferd", "eine frau und ein mann"};
   for (const PieceModel model : {PieceModel::bpe, PieceModel::unigram}) {
@@ -340,7 +340,7 @@ TEST_CASE("words_of_tokens: any pieces that were learnt from the text, and new c
       const Tokens tokens = tokenizer.encode(line);
       const Numbers numbers = words_of_tokens(line, tokens);
       REQUIRE(numbers.size() == tokens.size());
-      // The pieces of each word, put together, are the word.
+      // The concatenated pieces of each word are the word.
       const auto found = words(line);
       Tokens joined(found.size());
       for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -354,7 +354,7 @@ TEST_CASE("words_of_tokens: any pieces that were learnt from the text, and new c
   }
 }
 
-TEST_CASE("words_of_tokens: pieces that are normalised, more or fewer letters than in the line") {
+TEST_CASE("words_of_tokens: normalised pieces with more or fewer letters than the line") {
   CHECK(words_of_tokens("½ ﬁnds A", Tokens{"▁1", "⁄2", "▁fi", "nd", "s", "▁", "a"}) ==
         Numbers{0, 0, 1, 1, 1, -1, 2});
   CHECK(words_of_tokens("ﬁ e\u0301 x", Tokens{"▁fi", "▁é", "▁x"}) == Numbers{0, 1, 2});
@@ -384,7 +384,7 @@ TEST_CASE("words_of_tokens: tokens of another line are an error") {
   CHECK_ERROR(error, words_of_tokens("ab", Tokens{}));
 }
 
-TEST_CASE("Vocabulary: the first four numbers are the special tokens") {
+TEST_CASE("Vocabulary: ids 0 to 3 are the special tokens") {
   const Vocabulary empty;
   REQUIRE(empty.size() == 4);
   const Tokens special = {"<pad>", "<s>", "</s>", "<unk>"};
@@ -398,7 +398,7 @@ TEST_CASE("Vocabulary: the first four numbers are the special tokens") {
   CHECK(empty.tokens().empty());
 }
 
-TEST_CASE("Vocabulary: tokens are numbered from 4 on, in their order; others are <unk>") {
+TEST_CASE("Vocabulary: tokens have the ids 4, 5, ... in order; others are <unk>") {
   const Tokens tokens = {"b", "a", "ü"};
   const Vocabulary vocabulary(tokens);
   CHECK(vocabulary.size() == 7);
@@ -412,12 +412,12 @@ TEST_CASE("Vocabulary: tokens are numbered from 4 on, in their order; others are
   CHECK_ERROR("vocabulary: token id -1 is not in 0 to 6", vocabulary.token(-1));
 }
 
-TEST_CASE("Vocabulary: a token that occurs twice is an error, also when it is a special one") {
+TEST_CASE("Vocabulary: a duplicate is an error, also of a special token") {
   CHECK_ERROR("vocabulary: 'a' occurs twice", Vocabulary(Tokens{"a", "b", "a"}));
   CHECK_ERROR("vocabulary: '<s>' occurs twice", Vocabulary(Tokens{"<s>"}));
 }
 
-TEST_CASE("Vocabulary: JSON gives the same tokens back") {
+TEST_CASE("Vocabulary: JSON round trip") {
   const Tokens tokens = {"a",   "\"", "\\", "\n", "年", "🙂", "e\u0301", std::string("\0", 1),
                          "</b>"};
   CHECK(tokens_of(vocabulary_from_json(to_json(Vocabulary(tokens)))) == tokens);
@@ -429,7 +429,7 @@ TEST_CASE("Vocabulary: JSON is an array of the tokens alone") {
   CHECK(tokens_of(vocabulary_from_json(R"( ["\u5e74", "b"] )")) == Tokens{"年", "b"});
 }
 
-TEST_CASE("Vocabulary: JSON that is no array of tokens is an error") {
+TEST_CASE("Vocabulary: other JSON is an error") {
   for (const char* json : {"", "[", "{\"a\": 1}", "{\"a\": \"b\"}", "[1, 2]", "[\"a\", null]",
                            "\"a\"", "null", "[\"a\"] x", "[\"\xff\"]", "[[\"a\"]]"}) {
     INFO(json);
@@ -438,11 +438,11 @@ TEST_CASE("Vocabulary: JSON that is no array of tokens is an error") {
   CHECK_ERROR("vocabulary: 'a' occurs twice", vocabulary_from_json(R"(["a","a"])"));
 }
 
-TEST_CASE("Vocabulary: a token that is not UTF-8 cannot become JSON") {
+TEST_CASE("Vocabulary: to_json of invalid UTF-8 is an error") {
   CHECK_THROWS_AS(to_json(Vocabulary(Tokens{"\xff"})), Error);
 }
 
-TEST_CASE("SentencePiece: a word of 70,000 letters is an error, and does not end the process" *
+TEST_CASE("SentencePiece: a word of 70,000 letters is an error, not an abort" *
           doctest::skip(!has_sentencepiece())) {
   const std::vector<std::string> lines = {"a b ab", "ab " + std::string(70'000, 'x')};
   CHECK_ERROR(

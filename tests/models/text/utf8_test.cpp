@@ -11,7 +11,7 @@ namespace {
 using attune::text::code_points;
 using Points = std::vector<std::string>;
 
-TEST_CASE("code_points: of one to four bytes, the first and last of each length, and marks apart") {
+TEST_CASE("code_points: one to four bytes, first and last of each length; marks are separate") {
   const Points all[] = {{},
                         {"a", " ", std::string("\0", 1), "b"},
                         {"日", "本", "語", "ü", "€", "🙂", "x"},
@@ -25,17 +25,17 @@ TEST_CASE("code_points: of one to four bytes, the first and last of each length,
   }
 }
 
-TEST_CASE("code_points: an error names the byte, from 1, at which a bad sequence begins") {
+TEST_CASE("code_points: an error names the first invalid byte, counted from 1") {
   const std::pair<const char*, int> cases[] = {// Truncated.
                                                {"ab\xE6\x97", 3},
                                                {"\xF0\x9F\x99", 1},
                                                {"\xC3", 1},
                                                {"x\xE6y", 2},
                                                {"年\xE6\x97z", 4},
-                                               // A continuation byte alone.
+                                               // Only a continuation byte.
                                                {"a\x80", 2},
                                                {"ü\xBF", 3},
-                                               // Overlong.
+                                               // Overlong encoding.
                                                {"\xC0\x80", 1},
                                                {"a\xC1\xBF", 2},
                                                {"\xE0\x9F\xBF", 1},

@@ -30,7 +30,7 @@ void check(const Heatmap& map) {
   }
 }
 
-/// The map with labels that can be seen.
+/// The map with all labels made visible.
 Heatmap visible(Heatmap map) {
   for (std::string& label : map.rows) label = text::visible(label);
   for (std::string& label : map.columns) label = text::visible(label);
@@ -42,8 +42,8 @@ double weight(const Heatmap& map, std::size_t row, std::size_t column) {
   return map.weights[row * map.columns.size() + column];
 }
 
-// Attention spread over a word leaves little on each of its letters; the power lifts that well
-// above the ground while noise stays near it.
+// Attention to a word is spread over its characters, so each weight is small. The power makes such
+// weights visible, while noise stays close to the background.
 double strength(double weight) { return std::pow(std::min(1.0, weight), 0.7); }
 
 bool single_characters(const std::vector<std::string>& labels) {
@@ -62,8 +62,8 @@ std::string spaces(int count) {
   return std::string(static_cast<std::size_t>(std::max(0, count)), ' ');
 }
 
-// Some terminals reorder text that runs from right to left, and would take neighbouring labels and
-// cells along. Marks on both sides keep each label in its place; they take no room.
+// Some terminals reorder right-to-left text including adjacent labels and cells. Left-to-right
+// marks (width 0) on both sides prevent this.
 std::string anchored(const std::string& text) {
   return text::runs_right_to_left(text) ? "\u200E" + text + "\u200E" : text;
 }
@@ -77,7 +77,7 @@ std::string padded(const std::string& text, int width, Align align) {
 
 enum class Header { characters, vertical, numbers };
 
-// Letters below each other read well for a short word in a script that does not join them.
+// Vertical labels are readable for short words in scripts whose letters are not joined.
 Header header_for(const std::vector<std::string>& columns) {
   constexpr std::size_t longest = 12;
   if (single_characters(columns)) return Header::characters;
@@ -87,17 +87,17 @@ Header header_for(const std::vector<std::string>& columns) {
   return stack ? Header::vertical : Header::numbers;
 }
 
-// From nothing to full weight, each brighter than the one before. The field brings its own dark
-// ground, so that it reads the same on a light and on a dark terminal.
+// From weight 0 to 1, with increasing brightness. The background is always dark, so the map looks
+// the same on light and dark terminals.
 constexpr std::array colours = {233, 17, 18, 24, 30, 36, 42, 78, 114, 149, 185, 191, 227};
 constexpr std::array<std::string_view, 5> glyphs = {" ", "░", "▒", "▓", "█"};
 
-/// Rounded down, so that noise leaves no trace.
+/// Rounded down, so that noise is invisible.
 std::size_t level(double strength, std::size_t levels) {
   return std::min(static_cast<std::size_t>(strength * static_cast<double>(levels)), levels - 1);
 }
 
-/// A map, cut into panels of columns that are side by side.
+/// A map, split into panels of adjacent columns.
 class Drawing {
  public:
   Drawing(const Heatmap& map, const TerminalOptions& options)
@@ -105,17 +105,17 @@ class Drawing {
     const int count = static_cast<int>(map_.columns.size());
     label_ = std::min(widest(map_.rows), options.width / 3);
     const int room = options.width - label_ - 1;
-    // Two columns make a cell about square; a long line of narrow characters makes do with one.
+    // A cell of two columns is about square; a long line of narrow characters uses one column.
     const bool narrow =
         header_ == Header::characters && widest(map_.columns) <= 1 && 2 * count > room;
     cell_ = header_ == Header::numbers ? static_cast<int>(std::to_string(count).size()) + 1
             : narrow                   ? 1
                                        : 2;
     const int most = std::max(1, room / cell_), panels = std::max(1, (count + most - 1) / most);
-    panel_ = static_cast<std::size_t>((count + panels - 1) / panels);  // about as many in each
+    panel_ = static_cast<std::size_t>((count + panels - 1) / panels);  // about equal sizes
   }
 
-  /// All lines are equally wide.
+  /// All lines have the same display width.
   std::string text() {
     if (!map_.caption.empty()) add(anchored(cut(map_.caption, options_.width)));
     std::size_t begin = 0, end = 0;
@@ -140,10 +140,10 @@ class Drawing {
 
   void add(const std::string& line) { lines_.emplace_back(line, display_width(line)); }
 
-  // The labels or their numbers on one line, or letters below each other, which stand on the cells.
+  // The labels or their numbers on one line, or vertical labels that end above the cells.
   void header(std::size_t begin, std::size_t end) {
     const Align align = header_ == Header::numbers ? Align::right : Align::left;
-    std::vector<std::vector<std::string>> texts;  // of each column, from top to bottom
+    std::vector<std::vector<std::string>> texts;  // per column, from top to bottom
     std::size_t height = header_ == Header::vertical ? 0 : 1;
     for (std::size_t j = begin; j < end; ++j) {
       const std::string label =
@@ -175,9 +175,9 @@ class Drawing {
     return current < 0 ? out : out + "\x1b[0m";
   }
 
-  // The labels behind the numbers, as many to a line as fit.
+  // The key of numbers and labels, filled into lines.
   void key() {
-    constexpr int easy_to_read = 80;  // where the terminal is wider than map and text need
+    constexpr int easy_to_read = 80;  // maximum line length, if the map is not wider
     const int map = label_ + 1 + cell_ * static_cast<int>(std::min(panel_, map_.columns.size()));
     const int width = std::min(options_.width, std::max(easy_to_read, map));
     std::string line;
@@ -194,14 +194,14 @@ class Drawing {
   Header header_;
   int label_ = 0;          // width of the row labels
   int cell_ = 0;           // width of a column
-  std::size_t panel_ = 0;  // columns side by side
+  std::size_t panel_ = 0;  // columns per panel
   std::vector<Line> lines_;
 };
 
 // ---- As SVG ----------------------------------------------------------------------------------
 
-// A style inside an inline <svg> holds for the whole page, hence a class of its own on every rule.
-// Attributes repeat the light colours for programs that read SVG without CSS variables.
+// A style in an inline <svg> applies to the whole page, so every rule has a class of its own.
+// Attributes repeat the light colours for programs without support for CSS variables.
 constexpr std::string_view style = R"css(
 .attune-heatmap{--_ink:var(--attune-ink,#1c2430);--_heat:var(--attune-heat,#0a4da2);
 --_empty:var(--attune-empty,#eff2f6);direction:ltr;
@@ -218,11 +218,11 @@ constexpr std::string_view empty = R"(class="empty" fill="#eff2f6" rx="3")",
                            heat = R"(<g class="heat" fill="#0a4da2")",
                            ink = R"(class="ink" fill="#1c2430" font-size=)";
 
-constexpr int longest_label = 28;  // a longer one is cut; the tooltips have it whole
-constexpr double margin = 8;       // all around the drawing, for when it stands alone
-constexpr int legend_cells = 7;    // with its numbers
+constexpr int longest_label = 28;  // longer labels are truncated, but not in tooltips
+constexpr double margin = 8;       // around the drawing, for use as a file
+constexpr int legend_cells = 7;    // with the numbers at both ends
 
-// An estimate, as the font is the reader's.
+// An estimate, as the font depends on the reader's system.
 double text_width(int columns, double font) { return 0.62 * font * columns; }
 
 std::string svg_text(double x, double y, std::string_view attributes, const std::string& text) {
@@ -238,16 +238,16 @@ std::string svg_rect(double x, double y, double width, double height, std::strin
       width, height, attributes, inside);
 }
 
-// The weight is the opacity over the page's own ground, which serves light and dark alike.
+// The weight is the opacity over the page's background, for light and dark pages.
 std::string opacity(double weight) {
   return fmt::format("rx=\"2\" fill-opacity=\"{:.3f}\"", strength(weight));
 }
 
-/// A map with visible labels, and where it is drawn.
+/// A map with visible labels, and its layout.
 struct Picture {
   Heatmap map;
   double darkest, cell, font, gap, left, top, width, height;
-  bool slanted;  // the column labels: they are words
+  bool slanted;  // column labels are slanted, as they are words
 
   Picture(const Heatmap& from, const SvgOptions& options)
       : map(visible(from)),
@@ -281,7 +281,7 @@ struct Picture {
     }
     for (std::size_t j = 0; j < map.columns.size(); ++j) {
       const double middle = x(j) + cell / 2, foot = top - gap;
-      const double start = middle + 0.3 * font;  // a slanted word begins above its cell's middle
+      const double start = middle + 0.3 * font;  // a slanted word starts above the cell's centre
       out += svg_text(slanted ? start : middle, foot,
                       slanted ? fmt::format(" transform=\"rotate(-45 {:.1f} {:.1f})\"", start, foot)
                               : " text-anchor=\"middle\"",
@@ -293,13 +293,13 @@ struct Picture {
   std::string cells() const {
     const std::size_t rows = map.rows.size(), columns = map.columns.size();
     std::string out = svg_rect(left, top, x(columns) - left, y(rows) - top, empty);
-    out += fmt::format(  // a tooltip is not there for a finger
+    out += fmt::format(  // touch screens have no tooltips
         "{} onpointerover=\"this.nextElementSibling.textContent = event.target.textContent\">\n",
         heat);
     for (std::size_t i = 0; i < rows; ++i) {
       for (std::size_t j = 0; j < columns; ++j) {
         const double w = weight(map, i, j);
-        // Labels are isolated, so that one which runs from right to left leaves the arrow alone.
+        // Labels are isolated, so that a right-to-left label does not reorder the arrow.
         out += svg_rect(x(j) + 0.5, y(i) + 0.5, cell - 1, cell - 1, opacity(w / darkest),
                         fmt::format("<title>\u2068{}\u2069 ← \u2068{}\u2069: {:.3f}</title>",
                                     escape(map.rows[i]), escape(map.columns[j]), w));
@@ -309,7 +309,7 @@ struct Picture {
                              font, left, baseline(rows));
   }
 
-  // Colours from weight 0 to the darkest, in the last of two more rows.
+  // The legend: colours from weight 0 to the darkest, two rows below the map.
   std::string legend() const {
     const std::size_t row = map.rows.size() + 1;
     std::string out = svg_rect(x(1), y(row), (legend_cells - 2) * cell, cell, empty);
@@ -355,8 +355,8 @@ std::string svg(const Heatmap& map, const SvgOptions& options) {
     fail("heatmap", "the darkest weight is {}, expected > 0", options.darkest);
   const Picture p(map, options);
   const double width = p.width + 2 * margin, height = p.height + 2 * margin;
-  // Below some three quarters of its size the labels are hard to read: a narrow page scrolls the
-  // drawing instead of shrinking it further.
+  // Below about 3/4 of the size the labels are hard to read. So a narrow page scrolls the drawing
+  // instead of shrinking it further.
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"attune-heatmap\" role=\"img\" "
              "aria-label=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"{} {} {} {}\" "

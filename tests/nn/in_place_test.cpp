@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>

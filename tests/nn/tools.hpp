@@ -60,8 +60,7 @@ inline void set(const nn::Parameters& parameters, const std::string& path, const
   copy(values, to);
 }
 
-/// Concatenates all results, so that one gradcheck covers them. Omits undefined
-/// ones.
+/// Concatenates all defined results, so that one gradcheck covers them.
 inline Var flat(std::initializer_list<Var> parts) {
   std::vector<Var> rows;
   for (const Var& part : parts) {

@@ -71,7 +71,7 @@ struct Affine {
 };
 
 /// The logits x W + b, not computed yet. A loss can pass x and the map to affine_cross_entropy,
-/// which never stores all logits. Conversion to Var computes them. If W is undefined, they are x.
+/// which never stores all logits. Conversion to Var computes them. Without W, the logits are x.
 struct AffineLogits {
   Var x;
   Affine affine = {};

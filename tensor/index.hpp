@@ -16,7 +16,7 @@ Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& rows, int a
 /// scatter_add into `to`, in place: the gradient of gather.
 void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int axis = 0);
 
-/// The flat index in x of each element that take_along_axis selects, x[i, ids[i, k, j], j], i32.
+/// The flat indices (i32) in x of the elements x[i, ids[i, k, j], j] that take_along_axis selects.
 /// ids has the shape of x except for the extent of the axis.
 Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, int axis);
 

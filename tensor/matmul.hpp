@@ -96,8 +96,8 @@ class PackedMatrix {
 /// C = A·B or C += A·B, for A (M, K), B (K, N), C (M, N); C must not be transposed. Each element
 /// of C is one chain of multiply-adds in ascending k. So it does not depend on the other rows
 /// and columns or the number of threads, only on the precision (precision.hpp) and on whether
-/// the CPU has fused multiply-adds. If packing B pays, it is packed into `workspace`, which
-/// products may share.
+/// the CPU has fused multiply-adds. If it is faster, B is packed first: into `workspace`, if given,
+/// which many small products may reuse.
 template <class T>
 void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
           Into into = Into::overwrite, PackedMatrix<T>* workspace = nullptr);

@@ -25,10 +25,10 @@ Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads);
 /// a weight of exactly 0 is not read, so it may hold anything at masked positions, even NaN.
 Tensor weighted_sum_forward(const Tensor& weights, const Tensor& memory);
 
-/// dα_sb = h_sb · dc_b, with h the memory; 0 where α is exactly 0, without reading the memory.
+/// The gradient of the weights: dα_sb = h_sb · dc_b; 0 where α is exactly 0 (h is not read there).
 Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory, const Tensor& dc);
 
-/// dh_sb += α_sb dc_b, in place: the gradient of the memory.
+/// The gradient of the memory h: dh_sb += α_sb dc_b, in place.
 void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tensor& dmemory);
 
 /// Selects positions of each sentence: x (S, B, ...), positions (W, B) i32 -> (W, B, ...),

@@ -63,7 +63,7 @@ struct SentenceSearch {
   Index most_words;  // maximum length of a hypothesis
   Random random;     // for sampling
   Translation finished = {};
-  std::vector<std::string> texts = {};  // of the finished hypotheses, where there is a TextOf
+  std::vector<std::string> texts = {};  // of the finished hypotheses; empty without TextOf
   bool pruned = false;                  // a possible continuation was pruned
 };
 
@@ -134,7 +134,7 @@ constexpr Index widest_beam = 1024;  // where a text has several hypotheses
 /// best continuations; sampling has a beam of 1 and draws the continuation.
 class Decoding {
  public:
-  /// `numbers` are those of the sentences.
+  /// `numbers` are the sentences' numbers, for sampling and TextOf.
   Decoding(const Tensor& mask, const SearchOptions& o, std::span<const Index> numbers,
            const TextOf& text)
       : operation_(o.sampling ? "sample" : "search"),

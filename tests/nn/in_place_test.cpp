@@ -1,5 +1,4 @@
-// Parameters, inputs and results of layers that change between forward and backward: an error, or
-// the gradients of what they were.
+// Tensors that change between forward and backward: an error, or gradients of the old values.
 #include <functional>
 #include <optional>
 

@@ -1,12 +1,12 @@
-"""A line chart as SVG, for light and dark pages."""
+"""Draws line charts as SVG, with colours for light and dark pages."""
 LIGHT = ["#0b55c4", "#c64520", "#02a577", "#7a2a7c", "#2e3036"]
 DARK = ["#76a6f5", "#ee7330", "#16ca75", "#dd86b8", "#d6f0f4"]
 WIDTH, HEIGHT, LEFT, ABOVE = 460, 320, 50, 80
 
 
 def chart(lines, title, x_label, y_label, x_ticks, y_ticks, dashed=None):
-    """`lines`: name -> [(x, y), ...]; ticks: [(place, text), ...], from the lowest to the highest;
-    `dashed`: two points."""
+    """Returns the SVG text. `lines`: name -> [(x, y), ...]. Ticks: [(position, label), ...], in
+    ascending order. `dashed`: the end points of a dashed line."""
     (low_x, _), (high_x, _), (low_y, _), (high_y, _) = x_ticks[0], x_ticks[-1], y_ticks[0], y_ticks[-1]
 
     def at(x, y):
@@ -25,16 +25,16 @@ def chart(lines, title, x_label, y_label, x_ticks, y_ticks, dashed=None):
         f'<text x="{LEFT}" y="60">{y_label}</text>',
         f'<text x="{LEFT + WIDTH / 2}" y="{ABOVE + HEIGHT + 40}" text-anchor="middle">{x_label}</text>',
     ]
-    for place, text in y_ticks:
-        _, y = at(low_x, place).split()
-        out.append(f'<path class="grid" d="M{at(low_x, place)}H{LEFT + WIDTH}"/>'
+    for position, text in y_ticks:
+        _, y = at(low_x, position).split()
+        out.append(f'<path class="grid" d="M{at(low_x, position)}H{LEFT + WIDTH}"/>'
                    f'<text x="{LEFT - 8}" y="{float(y) + 4:.1f}" text-anchor="end">{text}</text>')
-    for place, text in x_ticks:
-        x, y = at(place, low_y).split()
+    for position, text in x_ticks:
+        x, y = at(position, low_y).split()
         out.append(f'<text x="{x}" y="{float(y) + 20:.1f}" text-anchor="middle">{text}</text>')
     if dashed:
         out.append(f'<path class="dashed" stroke-dasharray="4 4" d="M{at(*dashed[0])}L{at(*dashed[1])}"/>')
-    labels = []  # from top to bottom, none on another
+    labels = []  # from top to bottom, without overlap
     for i, (name, line) in sorted(enumerate(lines.items()), key=lambda entry: -entry[1][1][-1][1]):
         x, y = map(float, at(*line[-1]).split())
         y = max([y + 4] + [other_y + 15 for other_x, other_y in labels if other_x == x])

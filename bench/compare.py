@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Sets attune's training steps, forward passes and greedy decoding, or parts of them, beside
-another program's.
+"""Compares the speed of attune with another program (the peer): training steps, forward passes and
+greedy decoding, or, with --parts, single parts of models.
 
-Short runs of the two alternate, so that the state of the machine is the same for both. Each time is
-the shortest of all runs, because other programs only make a step slower. "times faster" is the ratio
-of these times. "by pairs" is the median of the ratios of each pair of runs, with the smallest and the
-largest. The limit is that of fused multiply-adds on registers; the shares of it count matrix products
-and attention sums alone.
+Short runs of both programs alternate, so that the state of the machine is the same for both. Each
+time is the minimum of all runs, because other load only makes a step slower. "times faster" is the
+ratio of the peer's time to attune's time. "by pairs" is the median of the ratios of each pair of runs,
+with minimum and maximum. "of peak" is the fraction of the peak GFLOP/s of fused multiply-adds on
+registers; only matrix products and attention sums are counted.
 
-In bf16 the peer runs under autocast, and bf16x3 is compared with its f32. With several --python, the
-peer of a row is the fastest of them in one run each. With --parts it is parts of models instead:
-against PyTorch, and the LSTM also against oneDNN, where build/bench/dnnl_lstm was built.
-Without a peer, ours is measured alone. A peer that is not tuned (see bench/peers/tuned.sh) is
-refused. The environment is that of both: leave OPENBLAS_CORETYPE unset, and each has its best
-kernels.
+The peer is PyTorch. With --precisions bf16 it runs under autocast; bf16x3 is compared with its f32.
+With several --python, the peer of a row is the fastest of them in a trial run. With --parts, the LSTM
+is also compared with oneDNN, if build/bench/dnnl_lstm exists. Without a peer, only attune is
+measured. An untuned peer (see bench/peers/tuned.sh) is an error. Both programs get the same
+environment: leave OPENBLAS_CORETYPE unset, so that each selects its fastest kernels.
 """
 import argparse
 import itertools
@@ -28,13 +27,13 @@ import time
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Timed steps in a run: some seconds for most sizes.
+# Timed steps of a run, which takes a few seconds for most sizes.
 STEPS = {"toy": 60, "small": 20, "medium": 6, "large": 3, "overhead": 300,
          "tiny": 20, "base": 3, "nanogpt": 100, "gpt2": 4}
 PARTS = {"lstm_fwd_bwd": 25, "additive_attention_fwd_bwd": 600, "cross_entropy_fwd_bwd": 150, "adam_20m": 80,
          "clip_norm_20m": 200, "listener_step": 10}
 
-# What the peer's process has loaded.
+# Prints which libraries the peer's process has loaded.
 LOOK = """
 import json, os, torch
 maps = open("/proc/self/maps").read()
@@ -54,7 +53,7 @@ def parse():
             return text.split(",")
 
         parser.add_argument(flag, type=several, default=default and several(default), metavar="NAME,...",
-                            help=f"of {', '.join(allowed)}" + (f" (default: {default})" if default else ""), **more)
+                            help=f"any of {', '.join(allowed)}" + (f" (default: {default})" if default else ""), **more)
 
     names("--models", "bahdanau", ["bahdanau", "luong", "transformer", "lm"])
     names("--configs", "toy,small,medium", list(STEPS))
@@ -64,25 +63,25 @@ def parse():
 
     def counts(text):
         if any(not count.isdecimal() or int(count) < 1 for count in text.split(",")):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers of threads")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a comma-separated list of positive integers")
         return [int(count) for count in text.split(",")]
 
     def count(text):
         if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 on")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
         return int(text)
 
-    parser.add_argument("--threads", type=counts, default=[1, 2], metavar="N,...", help="(default: 1,2)")
-    parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="of sentences (default: full)")
-    parser.add_argument("--pairs", type=count, default=7, help="for each row (default: 7)")
-    parser.add_argument("--steps", type=count, help="in each run (default: some seconds)")
-    parser.add_argument("--warmup", type=int, default=3, help="steps before (default: 3)")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
+    parser.add_argument("--threads", type=counts, default=[1, 2], metavar="N,...", help="numbers of threads (default: 1,2)")
+    parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="sentence lengths (default: full)")
+    parser.add_argument("--pairs", type=count, default=7, help="pairs of runs for each row (default: 7)")
+    parser.add_argument("--steps", type=count, help="timed steps of each run (default: a few seconds)")
+    parser.add_argument("--warmup", type=int, default=3, help="untimed steps before each run (default: 3)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="build directory (default: build)")
     parser.add_argument("--peer", type=pathlib.Path, default=ROOT / "bench/peers", metavar="DIR",
-                        help="with tuned.sh, and *seq2seq.py or *parts.py (default: bench/peers)")
+                        help="folder with tuned.sh, and *seq2seq.py or *parts.py (default: bench/peers)")
     parser.add_argument("--python", action="append", metavar="FILE",
-                        help="that has torch; may be given more than once (default: /usr/bin/python3)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all that was measured there")
+                        help="Python with torch; may be repeated (default: /usr/bin/python3)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all measurements to this file")
     options = parser.parse_args()
     options.python = options.python or ["/usr/bin/python3"]
     return options
@@ -97,7 +96,7 @@ def say(message):
 
 
 def run(command, environment=None):
-    """The JSON lines that a program prints."""
+    """Runs a program and returns the JSON lines that it prints."""
     done = subprocess.run([str(word) for word in command], env=environment, text=True, capture_output=True)
     if done.returncode != 0:
         last = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
@@ -106,15 +105,15 @@ def run(command, environment=None):
 
 
 class Program(NamedTuple):
-    """One of those that are compared."""
+    """A program to compare."""
     command: list
     environment: dict = None
 
 
 class Row(NamedTuple):
-    labels: dict  # its first columns
+    labels: dict  # the first columns of the table
     threads: int
-    programs: dict  # "ours" and, if there are any, "peer": a list, then the fastest of it
+    programs: dict  # "ours" and, if found, "peer": a list of candidates, later the fastest one
     arguments: list
     precision: str = ""
 
@@ -122,7 +121,7 @@ class Row(NamedTuple):
         return f"{' '.join(self.labels.values())}, threads {self.threads}"
 
     def measure(self, name, options):
-        """A program's results by what tells them apart: the batch size of greedy decoding."""
+        """Batch size of greedy decoding (else None) -> result of the program."""
         program = self.programs[name]
         arguments = [*self.arguments, "--threads", self.threads, "--warmup", options.warmup]
         if self.precision:
@@ -132,26 +131,26 @@ class Row(NamedTuple):
 
 
 def find_tuned(options, scripts):
-    """Runs a peer as fast as it can be: a function from a command to a Program; and the programs of that
-    name, one for each Python that has PyTorch."""
-    scripts = sorted(options.peer.glob(scripts))
+    """Returns a function that makes a tuned Program of a command, and the peer's programs, one for
+    each Python that has PyTorch. `scripts` is the glob pattern of the peer's script."""
+    pattern, scripts = scripts, sorted(options.peer.glob(scripts))
     tuned = options.peer / "tuned.sh"
     if not scripts or not tuned.exists():
-        fail(f"{options.peer} does not have a tuned.sh and a program to run with it")
+        fail(f"{options.peer} must contain tuned.sh and {pattern}")
     under, programs = lambda command: Program(command), []
     for python in options.python:
         imported = [python, "-c", "import torch"]
         if not shutil.which(python) or subprocess.run(imported, capture_output=True).returncode != 0:
-            say(f"{python} has no PyTorch (apt-get install python3-torch): it is not measured")
+            say(f"{python} has no PyTorch (apt-get install python3-torch) and is not measured")
             continue
-        say(f"looking how {python} is set up")
+        say(f"checking the libraries of {python}")
         look = run([tuned, python, "-c", LOOK])[0]
         if not look["jemalloc"] or look["pthread"] or not (look["openmp"] or look["mkl"]):
-            fail("the peer is not tuned: it must run with jemalloc, and with OpenBLAS on OpenMP alone or with MKL; "
+            fail("the peer is not tuned: it must load jemalloc, and either MKL or only the OpenMP variant of OpenBLAS; "
                  "see bench/peers/tuned.sh")
         say(f"PyTorch {look['torch']}, " + ("MKL" if look["mkl"] else f"OpenBLAS kernels {look['kernels']}"))
         environment = dict(os.environ)
-        if look["kernels"]:  # which are then not looked for again
+        if look["kernels"]:  # tuned.sh then skips the search for the fastest kernels
             environment["OPENBLAS_CORETYPE"] = look["kernels"]
         under = lambda command, environment=environment: Program([tuned, *command], environment)
         programs.append(under([python, scripts[0]]))
@@ -196,7 +195,7 @@ class Progress:
 
 
 def measure_row(row, options, progress, pairs):
-    """Adds pairs, or, without a peer, runs of ours."""
+    """Adds pairs of runs; without a peer, runs of attune."""
     if isinstance(row.programs.get("peer"), list):
         peers = row.programs["peer"]
 
@@ -212,7 +211,7 @@ def measure_row(row, options, progress, pairs):
 
 
 def summary(row, pairs, batch, limit):
-    """A row of the table."""
+    """Column -> value, for a row of the table."""
     result = row.labels | {"threads": row.threads}
     if batch:
         result["mode"] += f" of {batch}"
@@ -247,8 +246,8 @@ def table(summaries, options):
         return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else "-"
 
     labels = list(summaries[0])[:list(summaries[0]).index("threads")]
-    header = [*labels, "threads", "ours ms", "peer ms", "times faster", "by pairs", "ours of limit", "peer of limit",
-              "ours MiB", "peer MiB", "pairs", "peer was"]
+    header = [*labels, "threads", "attune ms", "peer ms", "times faster", "by pairs", "attune of peak", "peer of peak",
+              "attune MiB", "peer MiB", "pairs", "peer was"]
     rows = [[*(s[label] for label in labels), str(s["threads"]), number(s["ours ms"]), number(s["peer ms"]),
              "-" if s["faster"] is None else f"{s['faster']:.2f}", spread(s["ratios"]), percent(s["ours of limit"]), percent(s["peer of limit"]),
              number(s["ours MiB"]), number(s["peer MiB"]),
@@ -269,11 +268,11 @@ def main():
             fail(f"{program} does not exist: meson setup build && ninja -C build bench/{program.name}")
     variables = {k: v for k, v in os.environ.items() if k.startswith(("OPENBLAS_", "ATTUNE_", "OMP_"))}
     if variables:
-        say("set for both: " + " ".join(f"{k}={v}" for k, v in variables.items()))
+        say("environment of both programs: " + " ".join(f"{k}={v}" for k, v in variables.items()))
     rows = list(rows_of_parts(options) if options.parts else rows_of_models(options))
     limits = {n: run([train_step, "--peak", "--threads", n])[0]["peak_gflops"] for n in options.threads}
     for n, limit in limits.items():
-        say(f"limit of fused multiply-adds, threads {n}: {limit:.0f} GFLOP/s")
+        say(f"peak of fused multiply-adds, threads {n}: {limit:.0f} GFLOP/s")
 
     progress = Progress(len(rows) * options.pairs)
     measured = [(row, []) for row in rows]
@@ -281,7 +280,7 @@ def main():
         for row, pairs in measured:
             measure_row(row, options, progress, pairs)
     except KeyboardInterrupt:
-        say("interrupted: what was measured until then")
+        say("interrupted: the table shows the runs until then")
     summaries, results = [], []
     for row, pairs in measured:
         for batch in pairs[0]["ours"] if pairs else [None]:

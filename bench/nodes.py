@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""How much faster training gets with several machines, by the speed of the network.
+"""Measures the parallel efficiency of training on several machines, by network speed.
 
     bench/nodes.py -- --epochs 1 --train train.en --train-target train.de \\
         --valid val.en --valid-target val.de
 
-Trains `attune` with the options after `--`: with one process, in one and in two shards of the
-size of its batch, which shows what a shard and what an update costs; then with two processes that
-are two nodes, in network namespaces of Linux with links of the rates asked for, one shard each. The
-emulation needs root, ip, tc and mpirun (Open MPI).
+Runs `attune train` with the options after `--`. One process trains with one shard and with two shards
+of --batch sentences, which gives the times of a shard and of an update. Then two processes train with
+one shard each. They run on two emulated nodes: Linux network namespaces with links of the rates
+--links. The emulation needs root, ip, tc and mpirun (Open MPI).
 
 Prints measured and computed speeds and efficiencies, and draws the computed efficiency by number of
-nodes. The model:
+nodes. The model of the time of an update with n nodes:
 
     t(n) = c + u + o + 2 (n - 1) / n * bytes / rate
 
-with c seconds for a shard, u for an update, o for what two nodes need besides on the fastest link
-(copies of gradients, their sums), and `bytes` of gradients. Every node has a whole batch: n nodes
-learn from n batches in each update.
+c: seconds for a shard. u: seconds for the optimiser's update. o: other seconds of two nodes on the
+fastest link (copies and sums of gradients). bytes: size of the gradients. Every node has a whole
+batch, so n nodes process n batches in each update.
 """
 import argparse
 import contextlib
@@ -42,12 +42,12 @@ def parse():
         return [float(word) for word in text.split(",")]
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--links", type=numbers, default=[1, 10, 25], metavar="GBIT,...", help="(default: 1,10,25)")
-    parser.add_argument("--rounds", type=int, default=3, help="through all runs (default: 3)")
-    parser.add_argument("--batch", type=int, default=64, help="sentences of a node (default: 64)")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
-    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="the plot (default: nodes.svg in DIR)")
-    parser.add_argument("training", nargs="+", help="options of attune train, among them when to end")
+    parser.add_argument("--links", type=numbers, default=[1, 10, 25], metavar="GBIT,...", help="rates of the links in Gbit/s (default: 1,10,25)")
+    parser.add_argument("--rounds", type=int, default=3, help="repetitions of all runs (default: 3)")
+    parser.add_argument("--batch", type=int, default=64, help="sentences per node and update (default: 64)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="build directory (default: build)")
+    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="plot to write (default: nodes.svg in the build directory)")
+    parser.add_argument("training", nargs="+", help="options of attune train, including its length")
     return parser.parse_args()
 
 
@@ -57,7 +57,7 @@ def call(*command):
 
 @contextlib.contextmanager
 def network(nodes, gbit, directory):
-    """Nodes 10.77.0.1, ... on one switch. Yields how mpirun is told of them."""
+    """Creates nodes 10.77.0.1, ... on one switch. Yields the mpirun command that uses them."""
     with contextlib.ExitStack() as stack:
         call(*"ip link add attune type bridge".split())
         stack.callback(call, *"ip link del attune".split())
@@ -68,7 +68,7 @@ def network(nodes, gbit, directory):
             call(*f"ip netns add attune{i}".split())
             stack.callback(call, *f"ip netns del attune{i}".split())
             call(*f"ip link add attune{i} type veth peer name eth0 netns attune{i}".split())
-            stack.callback(call, *f"ip link del attune{i}".split())  # with its namespace it would go later
+            stack.callback(call, *f"ip link del attune{i}".split())  # deleting the namespace deletes it with a delay
             call(*f"ip link set attune{i} master attune up".split())
             call(*f"{inside} ip addr add 10.77.0.{i}/24 dev eth0".split())
             for device in ("eth0", "lo"):
@@ -80,14 +80,14 @@ def network(nodes, gbit, directory):
         agent.write_text(AGENT)
         agent.chmod(0o755)
         own = "10.77.0.0/24"
-        # Each node would bind its worker to the first CPU, which is one and the same here.
+        # With binding, each node would bind its worker to the first CPU, which all nodes share here.
         yield ["mpirun", "--allow-run-as-root", "--bind-to", "none", "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self",
                "--mca", "btl_tcp_if_include", own, "--mca", "oob_tcp_if_include", own,
                "--host", ",".join(f"10.77.0.{i}" for i in range(1, nodes + 1)), "-n", nodes]
 
 
 def train(options, shards, launcher=()):
-    """Words a second, seconds of an update, and parameters."""
+    """Returns words per second, seconds per update, and the number of parameters."""
     with tempfile.TemporaryDirectory() as out:
         command = [*launcher, options.build / "examples/attune", "train", "--out", out, "--threads", 1, "--shards",
                    shards, "--batch", shards * options.batch, "--validate-every", 10**6, *options.training]
@@ -98,14 +98,14 @@ def train(options, shards, launcher=()):
         lines = [json.loads(line) for line in (pathlib.Path(out) / "log.jsonl").read_text().splitlines()]
     lines = [line for line in lines if line["step"] % 50 == 0]
     if len(lines) < 3:
-        raise SystemExit("nodes: fewer than 150 updates in a run: train for longer")
+        raise SystemExit("nodes: a run had fewer than 150 updates; train for longer")
     seconds = [after["seconds"] - before["seconds"] for before, after in zip(lines, lines[1:])]
     words = sum(line["tokens_per_s"] * passed for line, passed in zip(lines[1:], seconds))
     return words / sum(seconds), sum(seconds) / len(seconds) / 50, parameters
 
 
 def measure(options):
-    """Run -> the median of each number. A run is (shards, link); without a link it is one process."""
+    """Run -> the median of each result of train(). A run is (shards, link); link None: one process."""
     runs = [(1, None), (2, None), *((2, link) for link in options.links)]
     results = {run: [] for run in runs}
     for number in range(options.rounds):
@@ -125,7 +125,7 @@ def measure(options):
 def main():
     options = parse()
     if os.geteuid() != 0:
-        raise SystemExit("nodes: only root may make network namespaces")
+        raise SystemExit("nodes: creating network namespaces needs root")
     results = measure(options)
     (speed, one, parameters), (_, two, _) = results[1, None], results[2, None]
     shard, update = two - one, 2 * one - two
@@ -138,7 +138,7 @@ def main():
     other = max(0, results[2, fastest][1] - one - sending(2, fastest))
 
     def efficiency(nodes, gbit, sentences=options.batch):
-        """As computed: a shard's time grows with its sentences, the others do not."""
+        """By the model; the time of a shard is proportional to its sentences, other times are constant."""
         alone = shard * sentences / options.batch + update
         return alone / (alone + (other + sending(nodes, gbit) if nodes > 1 else 0))
 
@@ -148,13 +148,13 @@ def main():
     for link in options.links:
         words = results[2, link][0]
         print(f"{link:12g}  {words:18.0f}  {words / speed / 2:10.2f}  {efficiency(2, link):8.2f}")
-    print("\ncomputed efficiency\nlink, Gbit/s  sentences of a node" + "".join(f"{n:3} nodes" for n in NODES[1:]))
+    print("\ncomputed efficiency\nlink, Gbit/s   sentences per node" + "".join(f"{n:3} nodes" for n in NODES[1:]))
     for link in options.links:
         for sentences in (options.batch // 4, options.batch, 4 * options.batch):
             print(f"{link:12g}  {sentences:19}" + "".join(f"{efficiency(n, link, sentences):9.2f}" for n in NODES[1:]))
     path = options.svg or options.build / "nodes.svg"
     lines = {f"{link:g} Gbit/s": [(math.log2(n), efficiency(n, link)) for n in NODES] for link in options.links}
-    path.write_text(chart(lines, "Computed efficiency", "nodes", "speed, of as many single nodes",
+    path.write_text(chart(lines, "Computed efficiency", "nodes", "speed relative to independent nodes",
                           [(math.log2(n), str(n)) for n in NODES], [(i / 5, f"{i / 5:.1f}") for i in range(6)]))
     print(f"plot: {path}", file=sys.stderr)
 

@@ -1,5 +1,5 @@
-// Times parts of models, each by itself: an LSTM layer, attention, cross-entropy, Adam and clipping; and a listener's whole
-// training step. The programs of bench/peers compute the same.
+// Times single parts of models: an LSTM layer, attention, cross-entropy, Adam, clipping, and a
+// training step of a speech model. The programs of bench/peers compute the same.
 
 #include <cmath>
 #include <map>
@@ -38,7 +38,7 @@ Tensor mixed(const Shape& shape, std::uint32_t seed, float scale = 1) {
   return x;
 }
 
-/// y, and the gradients of these variables.
+/// y, followed by the gradients of these variables.
 Results differentiate(const Var& y, const Tensor& dy, std::initializer_list<Var> variables) {
   const Gradients gradients = backward(y, dy);
   Results results = {y.value()};
@@ -46,11 +46,10 @@ Results differentiate(const Var& y, const Tensor& dy, std::initializer_list<Var>
   return results;
 }
 
-/// Marks a weight as changed, as an update does: copies that are kept of it, such as its packed
-/// form, are made again.
+/// Marks a weight as changed, as an optimiser does. Its packed copy is then computed again.
 void modify(const Var& w) { Tensor(w.value()).mutable_data<float>(); }
 
-/// With the gradients of the input, both weights, the bias and the initial state.
+/// An LSTM layer, with the gradients of the input, both weights, the bias and the initial state.
 Part lstm() {
   constexpr Index T = 20, B = 64, H = 512;
   nn::Parameters parameters(Safetensors{.tensors = {{"W_x", mixed({H, 4 * H}, 1, 0.04f)},
@@ -72,7 +71,7 @@ Part lstm() {
           .gflop = 3 * 2e-9 * T * B * 4 * H * 2 * H};
 }
 
-/// Of one step of a decoder, with the gradients of query, keys, values and v.
+/// Attention of one decoder step, with the gradients of query, keys, values and v.
 Part additive_attention() {
   constexpr Index S = 30, B = 64, A = 512, D = 1024;
   const Var q = variable(mixed({B, A}, 1)), keys = variable(mixed({S, B, A}, 2)),
@@ -97,7 +96,7 @@ Part mean_cross_entropy() {
           }};
 }
 
-/// 20 million parameters, and gradients of them.
+/// 20 million parameters and their gradients.
 struct Large {
   nn::Parameters parameters;
   Gradients gradients;
@@ -121,7 +120,7 @@ Part adam() {
           }};
 }
 
-/// To a little less than the norm is, so that the gradients are always scaled.
+/// Each step clips to 0.999 times the last norm, so that the gradients are always scaled.
 Part clip() {
   auto large = std::make_shared<Large>();
   return {.sizes = {}, .step = [=, norm = large->gradients.global_norm()]() mutable {
@@ -130,8 +129,8 @@ Part clip() {
           }};
 }
 
-/// A whole training step of a model that listens: a pyramid over frames, additive attention, and a
-/// word at a time. With the gradients of all parameters in the order of their names, once clipped.
+/// A training step of a speech model: pyramid encoder over frames, additive attention, decoder of
+/// words. Results: the loss and the clipped gradients, ordered by parameter name.
 struct ListenerModel {
   static constexpr Index S = 400, B = 32, D = 40, H = 128, E = 32, R = 64, T = 20, V = 32;
   nn::Parameters parameters;
@@ -202,13 +201,13 @@ const std::map<std::string, Part (*)()>& parts() {
   return all;
 }
 
-/// The first call, which is not timed, gives "norms": of the result and of every gradient.
+/// Prints a JSON line. "norms" are those of the results of a first, untimed step.
 void measure(const std::string& name, int steps, int warmup) {
   const Part part = parts().at(name)();
   Json line = {{"peer", "attune"}, {"threads", threads()}, {"bench", name}};
   for (const auto& [letter, size] : part.sizes) line[letter] = size;
   for (const Tensor& x : part.step()) {
-    line["norms"].push_back(std::sqrt(sum_of_squares(x)));  // whatever a peer's layout is
+    line["norms"].push_back(std::sqrt(sum_of_squares(x)));  // independent of the memory layout
   }
   const Times times = timed(steps, warmup, [&](int) { part.step(); });
   if (part.gflop > 0) {
@@ -227,9 +226,9 @@ int main(int argc, char** argv) {
   for (const auto& [name, make] : bench::parts()) only.push_back(name);
   int threads = 0, steps = 20, warmup = 3;
   CLI::App app("Times parts of models, forward and backward.", "parts");
-  app.footer("Each result is a JSON line. bench/compare.py --parts sets them beside a peer's.");
+  app.footer("Prints a JSON line per result. bench/compare.py --parts compares them with a peer.");
   bench::add_common_options(app, threads, steps, warmup);
-  app.add_option("--only", only, "which parts")->delimiter(',')->check(CLI::IsMember(only));
+  app.add_option("--only", only, "parts to time")->delimiter(',')->check(CLI::IsMember(only));
   return bench::run_program(app, argc, argv, [&] {
     if (threads > 0) set_threads(threads);
     for (const std::string& name : only) bench::measure(name, steps, warmup);

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How the time of a training step grows with batch (B), sentences (T words on both sides), width
-(H, and A with it), vocabulary (V) and threads: each by itself, the others as the configuration
-says.
+"""Measures how the time of a training step grows with batch size (B), sentence length (T words on both
+sides), width (H, and A = H), vocabulary (V) and threads. Each size is varied separately; the others
+have the values of the configuration.
 
-Prints a table and draws a plot. The exponent is that of the growth from the row above: with 1,
-twice the size takes twice the time; with -1, twice the threads take half. All sizes are gone
-through in turn, several times, and the fastest median of each is taken: what disturbs a run only
-makes it slower.
+Prints a table and draws a plot. The exponent is that of the growth from the previous row: 1 means that
+twice the size takes twice the time, -1 that twice the threads take half the time. All sizes are
+measured in several rounds. The table shows the minimum of the medians, because other load only makes a
+run slower.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ from chart import chart
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CPUS = len(os.sched_getaffinity(0))
-# What grows -> sizes, the options of train_step that it sets, and the unit of the table's costs.
+# Varied size -> values, the options of train_step that set it, and the unit of the cost.
 GROWTHS = {
     "B": ([16, 32, 64, 128], ["-B"], "sentence"),
     "T": ([5, 10, 20, 40], ["-T", "-S"], "word"),
@@ -33,29 +33,29 @@ GROWTHS = {
 def parse():
     def counts(text):
         if any(not count.isdecimal() or int(count) < 1 for count in text.split(",")):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a list of whole numbers from 1 on")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a comma-separated list of positive integers")
         return sorted({int(count) for count in text.split(",")})
 
     def count(text):
         if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 on")
+            raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
         return int(text)
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=["bahdanau", "luong"], default="bahdanau")
-    parser.add_argument("--config", default="medium", help="what does not grow (default: medium)")
+    parser.add_argument("--model", choices=["bahdanau", "luong"], default="bahdanau", help="(default: bahdanau)")
+    parser.add_argument("--config", default="medium", help="values of the other sizes (default: medium)")
     for name, (sizes, _, _) in GROWTHS.items():
         default = ",".join(map(str, sizes))
-        parser.add_argument(f"--{name}", type=counts, default=sizes, metavar="N,...", help=f"(default: {default})")
-    parser.add_argument("--rounds", type=count, default=3, help="through all sizes (default: 3)")
-    parser.add_argument("--steps", type=count, default=4, help="timed in each run (default: 4)")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="(default: build)")
-    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="the plot (default: scaling.svg in DIR)")
+        parser.add_argument(f"--{name}", type=counts, default=sizes, metavar="N,...", help=f"values to measure (default: {default})")
+    parser.add_argument("--rounds", type=count, default=3, help="repetitions of all measurements (default: 3)")
+    parser.add_argument("--steps", type=count, default=4, help="timed steps of each run (default: 4)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="build directory (default: build)")
+    parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="plot to write (default: scaling.svg in the build directory)")
     return parser.parse_args()
 
 
 def measure(options, name, size):
-    """The line of a run of train_step."""
+    """Runs train_step and returns its JSON line."""
     sizes = [word for option in GROWTHS[name][1] for word in (option, size)]
     command = [options.build / "bench/train_step", "--model", options.model, "--config", options.config, "--modes",
                "train", "--warmup", 1, "--steps", options.steps, *([] if name == "threads" else ["--threads", CPUS]),
@@ -85,7 +85,7 @@ def table(results):
     def number(x):
         return f"{x:.3g}" if x < 100 else f"{x:.0f}"
 
-    rows = [["grows", "size", "ms", "GFLOP/s", "cost of one", "", "exponent"]]
+    rows = [["varied", "size", "ms", "GFLOP/s", "unit cost", "", "exponent"]]
     for name, points in results.items():
         unit = GROWTHS[name][2]
         for i, (size, ms, gflops) in enumerate(points):
@@ -105,7 +105,7 @@ def table(results):
 
 
 def plot(results, title):
-    """Times by sizes, both in multiples of the smallest, on logarithmic axes."""
+    """Time by size, both relative to the smallest size, on logarithmic axes."""
     lines = {name: [(math.log2(size / points[0][0]), math.log2(ms / points[0][1])) for size, ms, _ in points]
              for name, points in results.items()}
     points = [point for line in lines.values() for point in line]
@@ -114,8 +114,8 @@ def plot(results, title):
     top = max(bottom + 1, math.ceil(max(y for _, y in points)))
     factor = lambda power: f"{2**power}" if power >= 0 else f"1/{2**-power}"
     end = min(right, top)
-    return chart(lines, title, "size, in multiples of the smallest; the dashed line is exponent 1",
-                 "time, in multiples of that of the smallest size", [(x, factor(x)) for x in range(right + 1)],
+    return chart(lines, title, "size relative to the smallest; the dashed line is exponent 1",
+                 "time relative to that of the smallest size", [(x, factor(x)) for x in range(right + 1)],
                  [(y, factor(y)) for y in range(bottom, top + 1)], dashed=[(0, 0), (end, end)])
 
 

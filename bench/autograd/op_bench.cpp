@@ -1,5 +1,5 @@
 // Every operation of tests/support/op_cases.hpp, forward and backward. The shapes are tiny, so this
-// is the cost of recording and walking the graph, which dominates in small models.
+// measures the overhead of recording and traversing the graph, which dominates in small models.
 
 #include <attune/autograd/backward.hpp>
 
@@ -24,7 +24,7 @@ void run_op(benchmark::State& state, const OpCase& op) {
   return true;
 }();
 
-/// 350 operations on one element, as many as a small model's step has.
+/// 350 operations on one element; a training step of a small model has about as many operations.
 void chain(benchmark::State& state) {
   const Var x = variable(ones({1}));
   for (auto _ : state) {

@@ -1,4 +1,4 @@
-// Searching over a batch: what a word of a beam costs beside one of a greedy search.
+// Beam search of a batch, compared with greedy search.
 
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
@@ -8,8 +8,8 @@
 namespace attune {
 namespace {
 
-/// 64 sentences of 20 words. Weights as they are drawn hardly ever end a sentence, so each search
-/// makes all `max_length` steps, and one more.
+/// 64 sentences of 20 words. An untrained model hardly ever predicts the end of a sentence, so each
+/// search takes max_length + 1 steps.
 void search_bench(benchmark::State& state) {
   constexpr Index batch = 64, source_words = 20, vocabulary = 10000;
   nn::Parameters params(1);

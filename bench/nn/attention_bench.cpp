@@ -1,4 +1,4 @@
-// One step of attention over sources of many lengths: a window costs the same over any of them.
+// One step of attention. With a window, the time does not depend on the source length S.
 
 #include <chrono>
 
@@ -25,13 +25,13 @@ struct Setting {
       : attention(nn::make_score(parameters, size, size, {.kind = kind, .attention = size}),
                   parameters, size, {.window = window, .half_width = half_width}),
         state(variable(randn({batch, size}, DType::f32, 2))) {
-    const NoGrad no_grad;  // what is made once for all steps ends at the memory and the keys
+    const NoGrad no_grad;  // backward stops at memory and keys
     memory = attention.precompute(randn({steps, batch, size}), ones({steps, batch}));
     memory.h = variable(memory.h.value());
     memory.keys.k = variable(memory.keys.k.value());
   }
 
-  /// Seconds of this many steps, forward and backward.
+  /// Seconds for this number of steps, forward and backward.
   double seconds(Index steps) const {
     const auto begin = std::chrono::steady_clock::now();
     Var total = scalar(0);
@@ -54,8 +54,8 @@ void forward(benchmark::State& state, const char* kind, nn::Window window) {
   }
 }
 
-/// (Time of 33 steps - time of 1 step) / 32. The difference leaves out the zeros with which the
-/// gradients of memory and keys begin, which are written once for all steps.
+/// (Time of 33 steps - time of 1 step) / 32. The difference excludes the zero initialisation of the
+/// gradients of memory and keys, which happens once for all steps.
 void forward_backward(benchmark::State& state, const char* kind, nn::Window window) {
   constexpr Index steps = 32;
   const Setting s(kind, window, state.range(0));

@@ -1,4 +1,4 @@
-// Recurrent layers over whole sequences, forward and backward with the gradients of all weights, of the input and of the initial states.
+// Recurrent layers over whole sequences; backward is with respect to weights, input, initial state.
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
@@ -21,7 +21,7 @@ void recurrent(benchmark::State& state, nn::Cell cell) {
   if (cell == nn::Cell::lstm) options.initial.c = variable(randn({batch, hidden}, DType::f32, 4));
   const Tensor dh = randn({steps, batch, hidden}, DType::f32, 5);
   for (auto _ : state) benchmark::DoNotOptimize(backward(layer(x, options).h, dh));
-  // Two products with matrices (H, gates · H), of which backward makes two more each.
+  // Two products with matrices (H, gates · H); backward has two products for each of them.
   bench::set_flops(state, 12.0 * steps * batch * hidden * hidden * layer.gates());
 }
 

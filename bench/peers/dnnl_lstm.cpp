@@ -1,7 +1,7 @@
-// oneDNN's side of the comparison of LSTM layers: forward and backward over a whole sequence, with
-// the gradients of the input, both weights, the bias and the initial state. Weights and their
-// gradients stand in an order that an optimiser could keep; bringing them into the library's own
-// orders and back is part of each step, since training changes them from step to step.
+// The LSTM layer of oneDNN, for comparison with attune: forward and backward over a whole sequence,
+// with the gradients of the input, both weights, the bias and the initial state. Weights and their
+// gradients are stored in a fixed layout, as an optimiser needs it. Each step converts them to
+// oneDNN's layouts and back, because training changes the weights in every step.
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -73,7 +73,7 @@ class Lstm {
     stream_.wait();
   }
 
-  /// Of the result and of every gradient.
+  /// Norms of the result and of every gradient.
   attune::bench::Json norms() const {
     attune::bench::Json norms;
     for (const memory& x : {h_, dx_, dW_x_, dW_h_, db_, dh0_, dc0_}) {
@@ -118,7 +118,7 @@ class Lstm {
                workspace_ = make(forward_.workspace_desc());
   const memory dx_ = make(sequence_), dh0_ = make(state_), dc0_ = make(state_),
                dW_x_ = make(weights_), dW_h_ = make(weights_), db_ = make(bias_);
-  // In oneDNN's orders.
+  // In the layouts of oneDNN.
   const memory forward_W_x_ = make(forward_.weights_layer_desc()),
                forward_W_h_ = make(forward_.weights_iter_desc()),
                backward_W_x_ = make(backward_.weights_layer_desc()),
@@ -155,6 +155,6 @@ int main(int argc, char** argv) {
   int threads = 0, steps = 20, warmup = 3;
   CLI::App app("Times oneDNN's LSTM layer, forward and backward; prints a JSON line.", "dnnl_lstm");
   attune::bench::add_common_options(app, threads, steps, warmup);
-  app.add_option("--only", only, "which part: there is one")->check(CLI::IsMember({only}));
+  app.add_option("--only", only, "part to time; there is only one")->check(CLI::IsMember({only}));
   return attune::bench::run_program(app, argc, argv, [&] { return run(threads, steps, warmup); });
 }

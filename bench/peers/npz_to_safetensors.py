@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Turns what a peer dumped into names and layout of our parameters, for `train_step --check`:
+"""Converts the dump of a peer to attune's parameter names and layout, for `train_step --check`:
 
     npz_to_safetensors.py FILE.npz FILE.safetensors
 
-The NPZ file has weights (w.NAME) and their gradients (g.NAME) in PyTorch's layout, one batch (src,
-lens, tgt_in, tgt_out with -100 on padding) and its loss. All of NAME, and what becomes of it, is in
-`bahdanau` and `luong` below.
+The NPZ file contains weights (w.NAME) and their gradients (g.NAME) in PyTorch's layout, one batch (src,
+lens, tgt_in, tgt_out with -100 on padding) and its loss. The functions `bahdanau` and `luong` map
+every NAME to attune's names.
 """
 import pathlib
 import sys
@@ -16,12 +16,12 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "
 from attune import write_safetensors
 from import_torch import gru, lstm
 
-# Where attune keeps the recurrent layers of its Bahdanau model, and Luong's W_c.
+# attune's paths of the recurrent layers of the Bahdanau model, and of Luong's W_c.
 BAHDANAU_ENCODER, BAHDANAU_DECODER, LUONG_W_C = "encoder.layer1", "decoder.layer1", "readout.W_c"
 
 
 def one_bias(gradients):
-    """Two biases that a peer adds up are one here. Each of them has the gradient of their sum."""
+    """Combines the two biases of a peer, which only adds them. The gradient of each is that of the sum."""
     return (lambda a, b: a) if gradients else np.add
 
 
@@ -40,7 +40,7 @@ def words(p):
 
 def bahdanau(p, gradients):
     A, H, E = p["key.weight"].shape[0], p["init.weight"].shape[0], p["src_emb.weight"].shape[1]
-    # One product with the state s is both the query, s W_a, and the gates' share, s W_h.
+    # One product with the state s computes the query, s W_a, and its contribution to the gates, s W_h.
     W_a, W_h = np.split(p["state.weight"], [A])
     b_a, b_h = np.split(p["state.bias"], [A])
     U_o, V_o, C_o = np.split(p["read.weight"].T, [H, H + E])
@@ -65,11 +65,11 @@ def bahdanau(p, gradients):
 
 def luong(p, gradients):
     H, layers = p["key.weight"].shape[0], sum(name.startswith("ws.") for name in p)
-    ifgo = np.r_[0 : 2 * H, 3 * H : 4 * H, 2 * H : 3 * H]  # the decoder's gates are i f o g
+    ifgo = np.r_[0 : 2 * H, 3 * H : 4 * H, 2 * H : 3 * H]  # reorders the decoder's gates i f o g
     result = {**words(p), "attention.W_a": p["key.weight"], LUONG_W_C: p["w_h"].T}
     for i in range(layers):
         result |= lstm(f"encoder.layer{i + 1}.", *encoder_weights(p, f"l{i}"), one_bias(gradients))
-        # One product with what is fed, or comes from the layer below, and the layer's own state.
+        # One product with the layer's input (fed vector or output of the layer below) and its own state.
         below, own = np.split(p[f"ws.{i}"][ifgo], 2, axis=1)
         x, b = (below, p[f"bs.{i - 1}"]) if i else (p["pre.weight"][ifgo], p["pre.bias"])
         result |= lstm(f"decoder.layer{i + 1}.", x, own, b[ifgo], np.zeros_like(b))
@@ -95,7 +95,7 @@ def main():
     npz = dict(np.load(sys.argv[1]))
     weights, slopes = ({k[2:]: v for k, v in npz.items() if k.startswith(kind)} for kind in ("w.", "g."))
     model = bahdanau if "init.weight" in weights else luong
-    # A bias b_a of nothing but zeros is none.
+    # The papers have no bias b_a; a bias of zeros is equivalent to none.
     tensors = {**model(weights, False), **batch(npz), "loss": npz["loss"]}
     tensors |= {f"gradient.{name}": slope for name, slope in model(slopes, True).items()}
     if not tensors.get("attention.b_a", np.ones(1)).any():

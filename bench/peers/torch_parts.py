@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""PyTorch's side of the comparison of parts: what build/bench/parts times, on the CPU, one JSON
-line for each part. Run it through tuned.sh. Where a part can be written in several ways, all are
-tried and the fastest is reported.
+"""Times in PyTorch, on the CPU, the same parts of models as build/bench/parts; prints one JSON line for
+each part. Run it with tuned.sh. If there are several ways to write a part, it tries all of them and
+reports the fastest.
 """
 import argparse
 import json
@@ -11,18 +11,18 @@ import statistics
 import time
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--only", metavar="NAME,...", help="which parts (default: all)")
+parser.add_argument("--only", metavar="NAME,...", help="parts to time (default: all)")
 parser.add_argument("--steps", type=int, default=20, help="timed repetitions; the median is reported")
-parser.add_argument("--warmup", type=int, default=3, help="repetitions before")
-parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+parser.add_argument("--warmup", type=int, default=3, help="untimed repetitions before")
+parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads (default: all CPUs)")
 options = parser.parse_args()
-# Read by OpenMP and OpenBLAS when they are loaded.
+# OpenMP and OpenBLAS read them when they are loaded.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
 import numpy
 import torch
 from torch import nn
 
-PARTS = {}  # name -> a function that gives sizes and {variant: step}; a step gives what it computed
+PARTS = {}  # name -> a function that returns sizes and {variant: step}; a step returns its results
 
 
 def part(function):
@@ -30,7 +30,7 @@ def part(function):
 
 
 def mixed(shape, seed, scale=1.0):
-    """The elements of bench/support/program.hpp."""
+    """The same pseudo-random elements as fill_mixed of bench/support/program.hpp."""
     h = numpy.arange(math.prod(shape), dtype=numpy.uint32)
     h = (h + numpy.uint32(seed * 1000003)) * numpy.uint32(0x9E3779B1)
     h = (h ^ h >> 15) * numpy.uint32(0x85EBCA77)
@@ -44,7 +44,7 @@ def leaf(x):
 
 
 def differentiate(f, dy, leaves):
-    """A step that gives y = f() and the leaves' gradients."""
+    """A step that returns y = f() and the gradients of the leaves."""
 
     def step():
         for x in leaves:
@@ -58,7 +58,7 @@ def differentiate(f, dy, leaves):
 
 @part
 def lstm_fwd_bwd():
-    """nn.LSTM has two biases, whose gradients are the same; one stays zero."""
+    """nn.LSTM has two biases with equal gradients; the second one stays zero."""
     T, B, H = 20, 64, 512
     layer = nn.LSTM(H, H)
     with torch.no_grad():
@@ -100,7 +100,7 @@ def cross_entropy_fwd_bwd():
 
 
 def parameters():
-    """20 million, with gradients."""
+    """20 million parameters with gradients."""
     result = [nn.Parameter(torch.zeros(2000, 1000)) for _ in range(10)]
     for i, w in enumerate(result):
         w.grad = mixed(w.shape, i)
@@ -124,7 +124,7 @@ def adam_20m():
 
 @part
 def clip_norm_20m():
-    """To a little less than the norm is, so that the gradients are always scaled."""
+    """Each step clips to 0.999 times the last norm, so that the gradients are always scaled."""
     ws = parameters()
     norm = math.sqrt(sum(float(w.grad.double().square().sum()) for w in ws))
 
@@ -137,8 +137,8 @@ def clip_norm_20m():
 
 
 class Listener(nn.Module):
-    """A pyramid over frames, additive attention, and a word at a time. Shapes by name are ours:
-    torch's weights are transposed, and of its two biases one stays zero."""
+    """A pyramid encoder over frames, additive attention, and a decoder of words. One of PyTorch's two
+    biases stays zero."""
     S, B, D, H, E, R, T, V = 400, 32, 40, 128, 32, 64, 20, 32
 
     def __init__(self):
@@ -159,7 +159,7 @@ class Listener(nn.Module):
         self.fill()
 
     def named(self):
-        """By the names that ours have; a tuple is what one matrix of ours is cut into."""
+        """attune's name -> tensor; a tuple contains the parts of one matrix of attune."""
         all = {"attention.U_a": self.keys.weight, "attention.W_a": self.query.weight, "attention.v_a": self.v,
                "bridge.W": self.bridge.weight, "bridge.b": self.bridge.bias, "decoder.W_c": self.ctx.weight,
                "decoder.layer1.W_h": self.state.weight, "decoder.layer1.W_x": self.word.weight,
@@ -202,7 +202,7 @@ class Listener(nn.Module):
 
 
 def decode(words, s, cell, keys, values, w, w_c, v):
-    """words (T, B, 4H), keys (B, S, A), values (B, S, D), w (A + 4H, H): of query and gates"""
+    """words (T, B, 4H), keys (B, S, A), values (B, S, D), w (A + 4H, H): for query and gates"""
     n = s.size(1)
     states, contexts = [], []
     for word in words.unbind():
@@ -243,7 +243,7 @@ def listener_step():
 
 
 def timed(step, steps, warmup):
-    """Seconds of each call."""
+    """Returns the seconds of each call."""
     for _ in range(warmup):
         step()
     seconds = []

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""PyTorch's side of the comparison: training steps, forward passes and greedy decoding of
-attention models on the CPU, one JSON line for each result. Run it through tuned.sh.
+"""Times in PyTorch, on the CPU, training steps, forward passes and greedy decoding of attention models;
+prints one JSON line for each result. Run it with tuned.sh.
 
 bahdanau  bidirectional GRU encoder; decoder GRU on the word and the context; additive attention;
           maxout readout of the state, the word and the context (Bahdanau et al., 2014)
-luong     LSTM encoder; LSTM decoder fed the attentional vector; general score (Luong et al., 2015)
-transformer  encoder and decoder (Vaswani et al., 2017), with the norm before each part
-lm        its decoder alone, with GELU
+luong     LSTM encoder; LSTM decoder with input feeding; general score (Luong et al., 2015)
+transformer  encoder and decoder (Vaswani et al., 2017), pre-norm
+lm        decoder-only Transformer, with GELU
 
-Whatever does not wait for the step before is computed for all steps at once. The loop over the
-target is tried as Python and as TorchScript, its sums over the source as batched products and as
-sums, and the fastest is reported. Transformers, and with --compile the loops too, are also tried
-under torch.compile.
+Operations that do not depend on the previous step are computed for all steps at once. The script tries
+the loop over the target in Python and in TorchScript, and its sums over the source as batched matrix
+products and as sums, and reports the fastest variant. It also tries torch.compile, for Transformers,
+and with --compile for the loops.
 """
 import argparse
 import itertools
@@ -22,19 +22,19 @@ import statistics
 import time
 from typing import List, Tuple
 
-# E, H, A, V: embedding, hidden, attention, vocabulary. S, T, B: source and
-# target steps, sentences. L: layers (luong).
+# E, H, A, V: embedding, hidden, attention and vocabulary size. S, T: source and target steps. B: batch
+# size. L: layers (luong).
 SIZES = {
     "toy": dict(E=64, H=128, A=128, V=32, S=30, T=10, B=64, L=1),
     "small": dict(E=256, H=256, A=256, V=32, S=30, T=10, B=64, L=1),
     "medium": dict(E=256, H=512, A=512, V=10000, S=20, T=20, B=64, L=2),
     "large": dict(E=512, H=1000, A=1000, V=30000, S=30, T=30, B=80, L=2),
-    # Transformers: width E, inner size H, A heads, L layers.
+    # Transformers: model size E, feed-forward size H, A heads, L layers.
     "tiny": dict(E=128, H=256, A=4, V=10000, S=20, T=20, B=64, L=4),
     "base": dict(E=512, H=2048, A=8, V=10000, S=30, T=30, B=32, L=6),
     "nanogpt": dict(E=128, H=512, A=4, V=65, S=1, T=64, B=12, L=4),
     "gpt2": dict(E=768, H=3072, A=12, V=50257, S=1, T=64, B=4, L=12),
-    # One sentence at a time, as the program of tests/install/small_program.py writes "3 May 1979".
+    # One sentence at a time, with the sizes of tests/install/small_program.py for "3 May 1979".
     "date": dict(E=8, H=16, A=8, V=62, S=10, T=11, B=1, L=1),
     "overhead": dict(E=8, H=8, A=8, V=16, S=4, T=20, B=1, L=2),
 }
@@ -44,19 +44,19 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=["bahdanau", "luong", "transformer", "lm"], default="bahdanau")
     parser.add_argument("--config", choices=list(SIZES), default="toy", help="sizes")
-    parser.add_argument("--modes", default="train,fwd,greedy", help="what to time; train has backward, clipping, Adam")
-    parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="varied: from half of full on")
+    parser.add_argument("--modes", default="train,fwd,greedy", help="what to time; train includes backward, clipping, Adam")
+    parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="varied: between half and full length")
     parser.add_argument("--steps", type=int, default=10, help="timed repetitions; the median is reported")
-    parser.add_argument("--warmup", type=int, default=3, help="repetitions before")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--warmup", type=int, default=3, help="untimed repetitions before")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads (default: all CPUs)")
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32", help="bf16: autocast")
     parser.add_argument("--compile", action="store_true", help="try torch.compile on loops, which takes minutes")
-    parser.add_argument("--dump", metavar="NPZ", help="instead: write weights, a batch, its loss and the gradients")
+    parser.add_argument("--dump", metavar="NPZ", help="write weights, a batch, its loss and the gradients, and time nothing")
     return parser.parse_args()
 
 
 options = parse()
-# Read by OpenMP and OpenBLAS when they are loaded.
+# OpenMP and OpenBLAS read them when they are loaded.
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
 import torch
 from torch import Tensor, nn
@@ -66,19 +66,19 @@ E, H, A, V, S, T, B, L = sizes.values()
 
 
 def normal(*shape):
-    """Products with its rows keep the size of what they multiply."""
+    """Initialised such that products with its rows preserve the variance."""
     return nn.Parameter(torch.randn(*shape) * shape[-1] ** -0.5)
 
 
 class Attention(nn.Module):
-    """The part that all scores share; `products` says how to sum over the source."""
+    """The context vector of any score; `products` selects a batched matrix product for the sum."""
 
     def __init__(self):
         super().__init__()
         self.products = False
 
     def read(self, scores: Tensor, padding: Tensor, values: Tensor) -> Tensor:
-        """(B, S), (B, S) that is 0 on words and very negative elsewhere, (B, S, D) -> (B, D)"""
+        """scores (B, S), padding (B, S): 0 on words and -1e9 elsewhere, values (B, S, D) -> (B, D)"""
         weights = (scores + padding).softmax(1)
         if self.products:
             return weights.unsqueeze(1).bmm(values).squeeze(1)
@@ -89,19 +89,19 @@ class BahdanauDecoder(Attention):
     def __init__(self):
         super().__init__()
         self.split: Tuple[int, int, int] = (A, 2 * H, H)
-        self.state = nn.Linear(H, sum(self.split))  # its share of the query, of the gates r and z, and of n
+        self.state = nn.Linear(H, sum(self.split))  # contributions to query, gates r and z, and n
         self.ctx = nn.Linear(2 * H, 3 * H, bias=False)
         self.v = normal(A)
         nn.init.zeros_(self.state.bias.data[:A])  # the paper's query has no bias
 
     def step(self, word: Tensor, s: Tensor, keys: Tensor, values: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
-        """word (B, 3H), its share of the gates r z n -> state (B, H), context (B, 2H)"""
+        """word (B, 3H): contribution to the gates r z n -> state (B, H), context (B, 2H)"""
         a, rz, n = self.split
         query, s_rz, s_n = self.state(s).split([a, rz, n], 1)
         context = self.read((keys + query.unsqueeze(1)).tanh().matmul(self.v), padding, values)
         x_rz, x_n = torch.addmm(word, context, self.ctx.weight.t()).split([rz, n], 1)
         r, z = (x_rz + s_rz).sigmoid().chunk(2, 1)
-        new = torch.addcmul(x_n, r, s_n).tanh()  # under autocast bf16, as z is
+        new = torch.addcmul(x_n, r, s_n).tanh()  # bf16 under autocast, like z
         return torch.lerp(new.to(s.dtype), s, z.to(s.dtype)), context
 
     def forward(self, words: Tensor, s: Tensor, keys: Tensor, values: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
@@ -132,7 +132,7 @@ class LstmCell(nn.Module):
 class LuongDecoder(Attention):
     def __init__(self):
         super().__init__()
-        self.lowest = LstmCell(bias=False)  # that comes with the words' share
+        self.lowest = LstmCell(bias=False)  # `word` contains the bias
         self.upper = nn.ModuleList([LstmCell(bias=True) for _ in range(L - 1)])
         self.w_h = normal(H, 2 * H)
 
@@ -145,8 +145,8 @@ class LuongDecoder(Attention):
         self, word: Tensor, fed: Tensor, hs: List[Tensor], cs: List[Tensor],
         keys: Tensor, values: Tensor, padding: Tensor,
     ) -> Tuple[Tensor, List[Tensor], List[Tensor]]:
-        """word (B, 4H), its share of the lowest gates; fed (B, H) -> attentional vector (B, H),
-        states of the layers"""
+        """word (B, 4H): contribution to the gates of the lowest layer; fed (B, H): last attentional vector
+        -> attentional vector (B, H), states of the layers"""
         h, c = self.lowest(word, fed, hs[0], cs[0])
         next_hs, next_cs = [h], [c]
         for i, cell in enumerate(self.upper):
@@ -196,7 +196,7 @@ class Model(nn.Module):
         self.choose("python", False)
 
     def choose(self, loop, products):
-        self.loop = [self.loops[loop]]  # in a list, so that it is not a second submodule
+        self.loop = [self.loops[loop]]  # a list hides it from nn.Module, which has it already
         self.loop[0].products = products
 
     def encode(self, batch):
@@ -252,7 +252,7 @@ class Bahdanau(Model):
         return advance
 
     def flops(self):
-        """Of a forward pass: matrix products and sums over the source, nothing else."""
+        """FLOPs of a forward pass; counts only matrix products and sums over the source."""
         source = 2 * 3 * H * (E + H) + 2 * H * A
         target = H * (A + 3 * H) + 3 * H * (E + 2 * H) + S * (A + 2 * H) + 2 * E * (3 * H + E) + E * V
         return 2 * B * (S * source + H * H + T * target)
@@ -297,8 +297,8 @@ def attend(q, k, v, causal):
     return scores.softmax(-1) @ v
 
 
-class Attends(nn.Module):
-    """Multi-head attention, to itself in one product for queries, keys and values."""
+class MultiHeadAttention(nn.Module):
+    """Self-attention uses one matrix product for queries, keys and values."""
 
     def __init__(self, own, causal=False):
         super().__init__()
@@ -317,7 +317,7 @@ class Attends(nn.Module):
 class Layer(nn.Module):
     def __init__(self, causal, cross, activation):
         super().__init__()
-        self.own, self.cross = Attends(True, causal), Attends(False) if cross else None
+        self.own, self.cross = MultiHeadAttention(True, causal), MultiHeadAttention(False) if cross else None
         self.norms = nn.ModuleList([nn.LayerNorm(E) for _ in range(3 if cross else 2)])
         self.inner, self.outer, self.activation = nn.Linear(E, H), nn.Linear(H, E), activation
 
@@ -329,7 +329,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Sentences first; full lengths only."""
+    """Batch-first; supports only full lengths."""
 
     def __init__(self):
         super().__init__()
@@ -370,7 +370,7 @@ class Transformer(nn.Module):
 
 
 def timed(f, steps, warmup):
-    """Seconds of each call f(i)."""
+    """Returns the seconds of each call f(i)."""
     for i in range(warmup):
         f(i)
     seconds = []
@@ -388,7 +388,7 @@ def dump(model, batch, path):
     loss.backward()
 
     def npz_name(name):
-        """As npz_to_safetensors.py reads it."""
+        """The name that npz_to_safetensors.py expects."""
         name = name.removeprefix("decoder.").replace("lowest.weight", "ws.0")
         if name.startswith("upper."):
             _, i, kind = name.split(".")

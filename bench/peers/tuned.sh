@@ -1,13 +1,13 @@
 #!/bin/sh
-# Runs a command, as `/usr/bin/python3 torch_seq2seq.py`, with what makes PyTorch fastest:
-#   * OpenBLAS on OpenMP, so that products and PyTorch's own loops share one pool of threads: the
-#     variant on pthreads has a second pool, and the two get in each other's way;
-#   * jemalloc, which keeps its memory and backs it with huge pages, so that a step faults no pages;
-#   * of Debian's PyTorch, the OpenBLAS kernels that are fastest on this CPU, found by trying (a second or two): what the
-#     library selects can be half as fast, where it does not know the CPU. OPENBLAS_CORETYPE=NAME
-#     names them instead.
-# Needs: apt-get install libjemalloc2, and for Debian's python3-torch python3-numpy libopenblas0-openmp. A
-# PyTorch in an environment of its own (`pip install torch numpy`) has its own products.
+# Runs a command, such as `/usr/bin/python3 torch_seq2seq.py`, with the fastest settings for PyTorch:
+#   * OpenBLAS with OpenMP, so that matrix products and PyTorch's loops share one thread pool. The
+#     pthreads variant has a second pool, and the two pools compete for the CPUs.
+#   * jemalloc, which keeps freed memory and uses huge pages, so that a step causes no page faults.
+#   * For Debian's PyTorch, the fastest OpenBLAS kernels for this CPU, found by measuring (a second or
+#     two). The automatic choice of OpenBLAS can be half as fast on CPUs that it does not know.
+#     OPENBLAS_CORETYPE=NAME selects the kernels and skips the measurement.
+# Needs libjemalloc2. Debian's PyTorch also needs python3-torch python3-numpy libopenblas0-openmp. A
+# PyTorch in a virtual environment (`pip install torch numpy`) contains its own matrix products.
 set -eu
 
 fail() {
@@ -27,7 +27,7 @@ done
 openblas=$(dirname "$(dpkg -L libopenblas0-openmp | grep '/libblas\.so\.3$')")
 export LD_LIBRARY_PATH="$openblas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# Seconds of the products of a recurrent step, 64 x 512 x 2048, both ways, with kernels $1.
+# Prints the seconds of the forward and backward products of a recurrent step, with the kernels $1.
 time_kernels() {
   OPENBLAS_CORETYPE=$1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 /usr/bin/python3 - <<'PY'
 import time
@@ -43,7 +43,7 @@ print(f"{min(seconds):.9f}")
 PY
 }
 if [ -z "${OPENBLAS_CORETYPE-}" ]; then
-  # A CPU that lacks a kernel's instructions ends that trial: then it has no time and is not chosen.
+  # Kernels with instructions that the CPU lacks crash; they print no time and are not selected.
   OPENBLAS_CORETYPE=$(
     for kernels in Haswell Zen SkylakeX Cooperlake; do
       echo "$(time_kernels $kernels) $kernels"

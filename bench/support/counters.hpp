@@ -1,4 +1,4 @@
-// What the benchmarks report beside time.
+// Rates that the benchmarks report in addition to time.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -11,12 +11,12 @@ namespace attune::bench::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// `rounds` fused multiply-adds in each of twelve registers, which keep every unit of a CPU busy
-/// while the results of the ones before are on their way. Returns how many operations those were.
+/// Computes `rounds` fused multiply-adds in each of twelve registers. Twelve independent chains
+/// hide the latency of the instruction. Returns the number of floating-point operations.
 double MultiplyAdds(long rounds, float* sum) {
   const hn::ScalableTag<float> d;
   const auto a = hn::Set(d, 0.999f), b = hn::Set(d, 0.001f);
-  // Different from each other, or the compiler would compute them once.
+  // Different values, so that the compiler does not merge the chains.
   auto c0 = hn::Set(d, 0.0f), c1 = hn::Set(d, 0.1f), c2 = hn::Set(d, 0.2f);
   auto c3 = hn::Set(d, 0.3f), c4 = hn::Set(d, 0.4f), c5 = hn::Set(d, 0.5f);
   auto c6 = hn::Set(d, 0.6f), c7 = hn::Set(d, 0.7f), c8 = hn::Set(d, 0.8f);

@@ -1,4 +1,4 @@
-// What the programs that print a JSON line for each result have in common.
+// Command line and test data of the programs that print a JSON line for each result.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace attune::bench {
 
-/// Parses the command line and runs the body, whose status is the program's. An error is one line.
+/// Parses the command line, runs the body, returns its status. Prints exceptions and returns 1.
 inline int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   try {
     app.parse(argc, argv);
@@ -23,7 +23,7 @@ inline int run_program(CLI::App& app, int argc, char** argv, const std::function
   }
 }
 
-/// --threads, --steps and --warmup. 0 threads: as ATTUNE_THREADS says, or all CPUs.
+/// Adds --threads, --steps and --warmup. threads = 0: ATTUNE_THREADS, or all CPUs.
 inline void add_common_options(CLI::App& app, int& threads, int& steps, int& warmup) {
   app.option_defaults()->always_capture_default();
   app.add_option("--threads", threads, "threads (default: ATTUNE_THREADS, or all CPUs)")
@@ -31,10 +31,10 @@ inline void add_common_options(CLI::App& app, int& threads, int& steps, int& war
       ->default_str("");
   app.add_option("--steps", steps, "timed repetitions; the median is reported")
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--warmup", warmup, "repetitions before")->check(CLI::Range(0, 1000000));
+  app.add_option("--warmup", warmup, "untimed repetitions before")->check(CLI::Range(0, 1000000));
 }
 
-/// Pseudo-random elements in [-scale, scale); the peers in other languages make the same.
+/// Pseudo-random elements in [-scale, scale). The peers in other languages compute the same ones.
 inline void fill_mixed(float* x, std::uint32_t n, std::uint32_t seed, float scale) {
   for (std::uint32_t i = 0; i < n; ++i) {
     std::uint32_t h = (i + seed * 1000003u) * 0x9e3779b1u;

@@ -1,4 +1,4 @@
-// Timing, and the JSON lines that bench/compare.py reads.
+// Timing, and output of the JSON lines that bench/compare.py reads.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ struct Times {
   double median() const { return seconds[seconds.size() / 2]; }
 };
 
-/// Seconds of `steps` calls of f(i), after `warmup` calls that are not timed.
+/// Times `steps` calls of f(i), after `warmup` untimed calls.
 Times timed(int steps, int warmup, const std::function<void(int)>& f);
 
-/// Prints the line with its times and the memory that the process used.
+/// Adds the times and the peak memory of the process to the line, and prints it.
 void print(Json line, const Times& times);
 
-/// GFLOP/s of fused multiply-adds on registers alone, in all threads: the limit of any product.
+/// GFLOP/s of fused multiply-adds on registers, in all threads: the limit for matrix products.
 double peak_gflops();
 
 }  // namespace attune::bench

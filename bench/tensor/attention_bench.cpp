@@ -1,4 +1,4 @@
-// One decoder step's attention over a batch of sentences.
+// Attention of one decoder step over a batch of sentences.
 
 #include <attune/tensor/normalize.hpp>
 #include <attune/tensor/random.hpp>
@@ -22,7 +22,7 @@ struct Inputs {
         memory(randn({source, batch, a}, DType::f32, 5)) {}
 };
 
-/// Items are elements of q + k, each with its tanh.
+/// An item is an element of tanh(q + k).
 void set_items(benchmark::State& state, const Tensor& k) {
   state.SetItemsProcessed(state.iterations() * k.size());
 }
@@ -59,7 +59,7 @@ void weighted_sum_gradients(benchmark::State& state) {
     benchmark::DoNotOptimize(weighted_sum_backward_weights(in.weights, in.memory, dc));
     weighted_sum_backward_memory(in.weights, dc, dmemory);
   }
-  bench::set_bytes(state, 3 * bench::bytes_of(in.memory));  // memory, and dmemory both ways
+  bench::set_bytes(state, 3 * bench::bytes_of(in.memory));  // read memory, update dmemory
 }
 BENCHMARK(weighted_sum_gradients)->ArgName("D")->Arg(256)->Arg(1024)->UseRealTime();
 

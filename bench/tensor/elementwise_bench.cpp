@@ -1,4 +1,4 @@
-// Functions of elements, broadcasting and sums: memory and vector units.
+// Elementwise functions, broadcasting and sums, which are limited by memory or vector units.
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -12,7 +12,7 @@
 namespace attune {
 namespace {
 
-/// A step's gates (64, 2048), and those of a sequence (1280, 2048).
+/// The gates of one step (64, 2048) and of a whole sequence (1280, 2048).
 const std::vector<std::int64_t> row_counts{64, 1280};
 constexpr Index columns = 2048;
 
@@ -54,7 +54,7 @@ BENCHMARK(unary<tanh>)->Name("tanh")->Apply(with_rows);
 BENCHMARK(unary<sigmoid>)->Name("sigmoid")->Apply(with_rows);
 BENCHMARK(unary<softplus>)->Name("softplus")->Apply(with_rows);
 
-/// axis 0 is the gradient of a bias.
+/// Axis 0 computes the gradient of a bias.
 void sum_axis(benchmark::State& state) {
   const Tensor x = gates(state);
   const int axis = static_cast<int>(state.range(1));
@@ -63,7 +63,7 @@ void sum_axis(benchmark::State& state) {
 }
 BENCHMARK(sum_axis)->ArgNames({"rows", "axis"})->ArgsProduct({row_counts, {0, 1}})->UseRealTime();
 
-/// Rows of an embedding of 10,000 words by 256, and its gradient.
+/// Lookup in an embedding of 10,000 words by 256, and its gradient.
 void embedding(benchmark::State& state) {
   const Tensor table = randn({10'000, 256});
   Tensor ids = zeros({1280}, DType::i32);
@@ -75,7 +75,7 @@ void embedding(benchmark::State& state) {
     const Tensor rows = gather(table, ids);
     scatter_add_in_place(dtable, ids, rows);
   }
-  bench::set_bytes(state, 5.0 * 1280 * 256 * 4);  // read, write; read, read and write
+  bench::set_bytes(state, 5.0 * 1280 * 256 * 4);  // gather: read, write; scatter: 2 reads, write
 }
 BENCHMARK(embedding)->UseRealTime();
 

@@ -11,10 +11,10 @@
 namespace attune {
 namespace {
 
-/// f32 where the CPU has no bf16: then the benchmark ends with an error.
+/// The precision; if the CPU does not accelerate it, skips the benchmark and returns f32.
 Precision or_skip(benchmark::State& state, Precision precision) {
   if (fastest_precision(precision) == precision) return precision;
-  state.SkipWithError("this CPU has no fast products of that precision");
+  state.SkipWithError("this CPU does not accelerate this precision");
   return Precision::f32;
 }
 
@@ -26,8 +26,8 @@ void step_sizes(benchmark::internal::Benchmark* bench) {
       ->UseRealTime();
 }
 
-/// One step: 64 sentences through W (K, N), or through Wᵀ as in backward. W stays as it is, so that
-/// it is packed once.
+/// One step of 64 sentences: product with W (K, N), or with Wᵀ as in backward. W is constant, so it
+/// is packed once.
 void step_product(benchmark::State& state, Precision precision) {
   const InPrecision in(or_skip(state, precision));
   const Index m = state.range(0), k = state.range(1), n = state.range(2);
@@ -45,7 +45,7 @@ void whole_product_sizes(benchmark::internal::Benchmark* bench) {
       ->Args({512, 1280, 2048, 1})
       ->Args({512, 256, 10000, 1})
       ->Args({2000, 2400, 3000, 1})
-      ->Args({1280, 256, 1536, 0})  // shares of the gates, logits, and the gradient of their input
+      ->Args({1280, 256, 1536, 0})  // inputs of the gates, logits, gradient of the logits' input
       ->Args({2400, 512, 3000, 0})
       ->Args({256, 512, 10000, 0})
       ->Args({256, 10000, 512, 0})
@@ -53,7 +53,7 @@ void whole_product_sizes(benchmark::internal::Benchmark* bench) {
       ->UseRealTime();
 }
 
-/// A product of matrices that are used once, by attune's kernels or by OpenBLAS.
+/// Product of unpacked matrices, by attune's kernels or by OpenBLAS.
 template <bool by_blas>
 void whole_product(benchmark::State& state) {
   try {
@@ -86,7 +86,7 @@ void packed_product_sizes(benchmark::internal::Benchmark* bench) {
       ->UseRealTime();
 }
 
-/// A tile of a recurrence: 32 sentences through a weight that was packed once.
+/// A tile of a recurrence: 32 sentences, with a packed weight.
 void packed_product(benchmark::State& state, Precision precision) {
   const InPrecision in(or_skip(state, precision));
   const Index m = 32, k = state.range(0), n = state.range(1);
@@ -104,7 +104,7 @@ void packed_product(benchmark::State& state, Precision precision) {
 BENCHMARK_CAPTURE(packed_product, f32, Precision::f32)->Apply(packed_product_sizes);
 BENCHMARK_CAPTURE(packed_product, bf16, Precision::bf16)->Apply(packed_product_sizes);
 
-/// One sentence: a product of a row, which reads the weight once.
+/// One sentence: product of a row vector and a matrix, limited by reading the weight.
 void row_product(benchmark::State& state) {
   const Index k = state.range(0), n = state.range(1);
   const Transpose transpose{.b = state.range(2) != 0};

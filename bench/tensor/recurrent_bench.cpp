@@ -1,4 +1,4 @@
-// Whole sequences through LSTM and GRU, forward and backward with the weight's gradient.
+// LSTM and GRU kernels over whole sequences, forward, and backward with the gradient of the weight.
 
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/random.hpp>
@@ -12,13 +12,13 @@ namespace {
 
 constexpr Index steps = 20, batch = 64;
 
-/// dw += Σ_t h_{t-1}ᵀ d_t, of the steps that have a predecessor.
+/// dw += Σ_t h_{t-1}ᵀ d_t, for all steps but the first.
 void add_state_products(const Tensor& h, const Tensor& d, Tensor& dw) {
   const Index rows = (steps - 1) * batch;
   add_product(h.slice(0, steps - 1).reshape({rows, -1}), d.slice(1, steps).reshape({rows, -1}), dw);
 }
 
-/// Multiply-adds of the products with w_h, of which backward has two, each two operations.
+/// Operations of the products with w_h, two for each multiply-add. Backward has two products.
 double flops(const Tensor& w_h, bool training) {
   return 2.0 * static_cast<double>(steps * batch * w_h.size()) * (training ? 3 : 1);
 }

@@ -1,4 +1,4 @@
-// Speed of the vector functions, per element, in the first-level cache and out of it.
+// Speed of the vector functions, per element, in the L1 cache and beyond it.
 
 #include <random>
 #include <vector>

@@ -1,4 +1,4 @@
-// Whether another program computes the same thing.
+// Compares loss and gradients with those of another program.
 #include <algorithm>
 #include <cmath>
 
@@ -36,8 +36,8 @@ text::Batch batch_of(const Safetensors& file) {
           .target_mask = tensor(file, "batch.target_mask")};
 }
 
-/// A peer may add a bias b_a to the query W_a s, which the models here have not. It is the same to
-/// add it to the keys.
+/// A peer may add a bias b_a to the query W_a s; attune's models have none. Adding it to the keys
+/// is equivalent.
 template <models::WordModel M>
 struct WithQueryBias : M {
   WithQueryBias(const M& model, Var bias) : M(model), b_a(std::move(bias)) {}
@@ -51,7 +51,7 @@ struct WithQueryBias : M {
   Var b_a;
 };
 
-/// max |a - b| / max |b|, NaN where an element is.
+/// max |a - b| / max |b|; NaN if any difference is NaN.
 double relative_difference(const Tensor& a, const Tensor& b) {
   const auto x = a.to_vector<double>(), y = b.to_vector<double>();
   double difference = 0, largest = 0;
@@ -93,7 +93,7 @@ bool check_model(const Safetensors& file, nn::Parameters& params, const M& model
 
 bool check(const std::filesystem::path& path) {
   const Safetensors file = load_safetensors(path);
-  if (!file.metadata.contains("model")) fail("check", "the file does not say of which model it is");
+  if (!file.metadata.contains("model")) fail("check", "the file has no metadata 'model'");
   nn::Parameters params;
   return with_model(file.metadata.at("model"), params, sizes_of(file),
                     [&](const auto& model) { return check_model(file, params, model); });

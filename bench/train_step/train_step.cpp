@@ -1,4 +1,4 @@
-// Times whole training steps, forward passes and greedy decoding of models.
+// Times training steps, forward passes and greedy decoding of whole models.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -18,14 +18,14 @@ namespace {
 
 struct Run {
   std::string model = "bahdanau", config = "toy";
-  /// By letter, in the place of the configuration's; 0 is none.
+  /// By letter; overrides the size of the configuration unless it is 0.
   std::map<std::string, Index> sizes;
   std::vector<std::string> modes = {"train", "fwd", "greedy"};
   std::string lengths = "full", precision = "f32";
   int threads = 0, steps = 10, warmup = 3;
 };
 
-/// Translates for a fixed number of words, whatever they are.
+/// Decodes a fixed number of words; does not stop at the end of a sentence.
 template <models::WordModel M>
 void greedy(const M& model, const text::Batch& batch, Index words) {
   const NoGrad no_grad;
@@ -59,7 +59,7 @@ std::string name_of_sizes(const Run& run) {
   return name;
 }
 
-/// One model of one size.
+/// The measurements of one model.
 template <models::WordModel M>
 class Bench {
  public:
@@ -97,7 +97,7 @@ class Bench {
     const bool training = mode == "train";
     const Times times =
         timed(run_.steps, run_.warmup, [&](int i) { training ? train(i) : forward(i); });
-    // Backward is twice forward: a product for each of the two operands' gradients.
+    // Backward has twice the operations of forward: one product for the gradient of each operand.
     const double gflop = 1e-9 * forward_flops(run_.model, sizes_) * (training ? 3 : 1);
     Json line = head(mode);
     line["tok_per_s"] = std::lround(words_per_batch() / times.median());
@@ -106,7 +106,7 @@ class Bench {
     print(std::move(line), times);
   }
 
-  /// A single sentence is so quick that it is timed more often.
+  /// A single sentence is short, so it is timed more often.
   void time_greedy(Index sentences) {
     Sizes sizes = sizes_;
     sizes.B = sentences;
@@ -148,7 +148,7 @@ class Bench {
 const std::map<std::string, Precision> precisions = {
     {"f32", Precision::f32}, {"bf16x3", Precision::bf16x3}, {"bf16", Precision::bf16}};
 
-/// Prints a JSON line for each mode; greedy has two, for one sentence and for 64.
+/// Prints a JSON line for each mode; for greedy two, with 1 and with 64 sentences.
 void measure(const Run& run) {
   const InPrecision in(precisions.at(run.precision));
   const Sizes sizes = sizes_of(run);
@@ -164,34 +164,34 @@ struct CommandLine {
 };
 
 void add_options(CLI::App& app, CommandLine& line) {
-  app.footer(
-      "Each result is a JSON line. bench/compare.py sets them beside those of another program.");
+  app.footer("Prints a JSON line per result. bench/compare.py compares them with a peer.");
   add_common_options(app, line.run.threads, line.run.steps, line.run.warmup);
-  app.add_option("--model", line.run.model)
+  app.add_option("--model", line.run.model, "model to time")
       ->check(CLI::IsMember({"bahdanau", "luong", "transformer", "lm"}));
-  app.add_option("--config", line.run.config, "sizes")->check(CLI::IsMember(configurations()));
+  app.add_option("--config", line.run.config, "named set of sizes")
+      ->check(CLI::IsMember(configurations()));
   for (const auto& [letter, size] : letters_of_sizes) {
-    app.add_option(std::string("-") + letter, line.run.sizes[letter], "a size of its own")
+    app.add_option(std::string("-") + letter, line.run.sizes[letter], "overrides this size")
         ->check(CLI::Range(1, 1000000))
         ->default_str("");
   }
-  app.add_option("--modes", line.run.modes, "what to time; train has backward, clipping and Adam")
+  app.add_option("--modes", line.run.modes,
+                 "what to time; train includes backward, clipping and Adam")
       ->delimiter(',')
       ->check(CLI::IsMember({"train", "fwd", "greedy"}));
   app.add_option("--lengths", line.run.lengths,
-                 "sentences all of full length, or from half of it on")
+                 "sentences of full length, or of random lengths from half of it on")
       ->check(CLI::IsMember({"full", "varied"}));
-  app.add_option("--precision", line.run.precision, "of the matrix products")
+  app.add_option("--precision", line.run.precision, "precision of matrix products")
       ->check(CLI::IsMember(precisions));
   app.add_option("--check", line.check,
-                 "compare loss and gradients with those in this file of "
-                 "bench/peers/npz_to_safetensors.py");
-  app.add_flag("--peak", line.peak, "only the limit of fused multiply-adds on registers");
+                 "compare loss and gradients with a file written by "
+                 "bench/peers/npz_to_safetensors.py, and time nothing");
+  app.add_flag("--peak", line.peak, "print only the peak GFLOP/s of fused multiply-adds");
 }
 
 int run(const CommandLine& line) {
-  line.run.threads > 0 ? set_threads(line.run.threads)
-                       : void(threads());  // which checks ATTUNE_THREADS
+  line.run.threads > 0 ? set_threads(line.run.threads) : void(threads());  // checks ATTUNE_THREADS
   if (!line.check.empty()) return check(line.check) ? 0 : 1;
   if (line.peak) {
     fmt::print("{{\"threads\":{},\"peak_gflops\":{:.1f}}}\n", threads(), peak_gflops());

@@ -11,7 +11,7 @@ Tensor random_words(Index steps, const Sizes& sizes, Random& random) {
   return Tensor::of(Shape{steps, sizes.B}, std::span<const std::int32_t>(ids));
 }
 
-/// (steps, B). One sentence has all steps, so that a batch is as long as the sizes say.
+/// (steps, B). The first sentence has the full length, so that every batch has `steps` steps.
 Tensor random_mask(Index steps, const Sizes& sizes, bool varied, Random& random) {
   std::vector<Index> words(static_cast<std::size_t>(sizes.B), steps);
   if (varied) {
@@ -24,8 +24,8 @@ double bahdanau_flops(const Sizes& sizes) {
   const auto [E, H, A, V, S, T, B, L] = sizes;
   const Index encoder = 2 * 3 * H * (E + H);  // two directions, three gates
   const Index keys = 2 * H * A, bridge = H * H;
-  const Index decoder = 3 * H * (E + H + 2 * H);     // on word, state, context
-  const Index attention = H * A + S * (A + 2 * H);   // query; scores and the sum of S places
+  const Index decoder = 3 * H * (E + H + 2 * H);     // inputs: word, state, context
+  const Index attention = H * A + S * (A + 2 * H);   // query; scores and weighted sum
   const Index output = (3 * H + E) * 2 * E + E * V;  // readout, logits
   return 2.0 * static_cast<double>(B * (S * (encoder + keys) + bridge) +
                                    T * B * (decoder + attention + output));
@@ -36,17 +36,17 @@ double luong_flops(const Sizes& sizes) {
   const Index upper = (L - 1) * 2 * H;  // inputs of the layers above the lowest
   const Index encoder = 4 * H * (E + H + upper);
   const Index keys = H * H;
-  const Index decoder = 4 * H * (E + H + H + upper);  // on word, fed vector, state
-  const Index attention = S * 2 * H;                  // scores and the sum of S places
+  const Index decoder = 4 * H * (E + H + H + upper);  // inputs: word, fed vector, state
+  const Index attention = S * 2 * H;                  // scores and weighted sum
   const Index output = 2 * H * H + H * V;             // attentional vector, logits
   return 2.0 *
          static_cast<double>(B * S * (encoder + keys) + T * B * (decoder + attention + output));
 }
 
-/// Each query meets all places, also those that a causal one leaves out.
+/// Counts attention to all positions, also those that the causal mask excludes.
 double transformer_flops(const Sizes& sizes, bool source) {
   const auto [E, H, A, V, S, T, B, L] = sizes;
-  const Index layer = 4 * E * E + 2 * E * H;  // attention's maps, feed-forward block
+  const Index layer = 4 * E * E + 2 * E * H;  // projections of attention, feed-forward block
   const Index encoder = L * (layer + 2 * S * E);
   const Index decoder = L * (layer + 2 * T * E) + E * V;
   const Index cross = L * (2 * E * E + 2 * S * E), keys = L * 2 * E * E;
@@ -66,7 +66,7 @@ const std::map<std::string, Sizes>& configurations() {
       {"base", {.E = 512, .H = 2048, .A = 8, .V = 10000, .S = 30, .T = 30, .B = 32, .L = 6}},
       {"nanogpt", {.E = 128, .H = 512, .A = 4, .V = 65, .S = 1, .T = 64, .B = 12, .L = 4}},
       {"gpt2", {.E = 768, .H = 3072, .A = 12, .V = 50257, .S = 1, .T = 64, .B = 4, .L = 12}},
-      // As many operations as medium, and next to no work in them.
+      // As many operations as medium, on tiny tensors: measures the overhead.
       {"overhead", {.E = 8, .H = 8, .A = 8, .V = 16, .S = 4, .T = 20, .B = 1, .L = 2}},
   };
   return all;

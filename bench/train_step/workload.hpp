@@ -1,4 +1,4 @@
-// What is timed and checked: models at fixed sizes, and batches of random words.
+// The models at fixed sizes and the batches of random words that are timed and checked.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace attune::bench {
 
-/// Embedding, hidden, attention and vocabulary sizes; source and target steps, sentences; layers of
-/// the Luong model, whose attention is of size H. Of a Transformer: width E, inner size H, A heads,
-/// L layers (of encoder and decoder each).
+/// E, H, A, V: embedding, hidden, attention and vocabulary size. S, T: source and target steps. B:
+/// sentences. L: layers of the Luong model, whose attention has size H. Transformers: model size E,
+/// feed-forward size H, A heads, L layers of encoder and of decoder.
 struct Sizes {
   Index E = 1, H = 1, A = 1, V = 5, S = 1, T = 1, B = 1, L = 1;
 };
@@ -34,10 +34,10 @@ inline constexpr std::array<std::pair<const char*, Index Sizes::*>, 8> letters_o
 
 const std::map<std::string, Sizes>& configurations();
 
-/// Sentences are all as long as the sizes say, or have from half of these words on.
+/// Sentences of full length (S and T words); if `varied`, of random lengths from half of it on.
 text::Batch random_batch(const Sizes& sizes, bool varied, Random& random);
 
-/// A language model of the target's words, in the form of a model with a source.
+/// A language model of the target, with the interface of a model with a source.
 struct LanguageModel : models::TransformerLm {
   using TransformerLm::TransformerLm;
   static models::Encoded encode(const Tensor& source, const Tensor&) {
@@ -45,7 +45,7 @@ struct LanguageModel : models::TransformerLm {
   }
 };
 
-/// Calls `use` with the model "bahdanau", "luong", "transformer" or "lm", at these sizes.
+/// Calls `use` with the model "bahdanau", "luong", "transformer" or "lm" of these sizes.
 template <class Use>
 auto with_model(const std::string& model, const nn::Scope& scope, const Sizes& sizes, Use use) {
   if (model == "luong") {
@@ -78,14 +78,14 @@ auto with_model(const std::string& model, const nn::Scope& scope, const Sizes& s
   fail("model", "'" + model + "' is not one of bahdanau, luong, transformer, lm");
 }
 
-/// Floating-point operations of a forward pass over a batch of full length: matrix products and
-/// attention sums, a multiplication and an addition for each of their terms, and nothing else.
+/// Floating-point operations of a forward pass over a batch of full length. Counts only matrix
+/// products and attention sums, with a multiplication and an addition for each term.
 double forward_flops(const std::string& model, const Sizes& sizes);
 
-/// Reads a safetensors file with weights, a batch, its loss and the gradients, as
-/// bench/peers/npz_to_safetensors.py writes it, and prints the largest relative difference of the
-/// loss and of each gradient computed here. False when the loss differs by more than 1e-4, or a
-/// gradient by more than 1e-3 of its largest element.
+/// Reads a file written by bench/peers/npz_to_safetensors.py: weights, a batch, its loss and
+/// gradients. Computes the same loss and gradients, and prints the largest relative difference of
+/// each. Returns false if the loss differs by more than 1e-4, or a gradient by more than 1e-3 of
+/// its largest element.
 bool check(const std::filesystem::path& path);
 
 }  // namespace attune::bench

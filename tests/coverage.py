@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Which lines and branches of the library its tests reach.
+"""Measures line and branch coverage of the library by its tests. Needs gcovr.
 
     tests/coverage.py [--missed]
 
-Builds into build-coverage/, runs the tests of the four layers, and prints a table.
---missed adds the lines that were not reached. Ends with 1 when a test fails or less than 98 % of
-the lines are reached.
+Builds into build-coverage/, runs the tests of the four layers, and prints a table. --missed also prints
+the lines that no test executes. The exit status is 1 if a test fails or line coverage is below 98 %.
 
-A kernel is compiled once for each instruction set. A line of one counts as reached when it was
-under any of them, and is counted once. Branches that only an exception takes are left out. Needs
-gcovr.
+A kernel is compiled for each instruction set. Each of its lines counts once, and counts as covered if it
+was executed under any instruction set. Branches that only exceptions take are excluded.
 """
 import argparse
 import json
@@ -44,7 +42,7 @@ def test():
 
 
 def add_lines(lines, file):
-    """A line of a template, or of a kernel, is there once for each of its instances."""
+    """Adds the counts of a file. A line of a template or kernel occurs once for each instance."""
     for line in file["lines"]:
         if line.get("gcovr/noncode"):
             continue
@@ -56,7 +54,7 @@ def add_lines(lines, file):
 
 
 def collect():
-    """By source file and number of the line: whether it and which of its branches were reached."""
+    """Source file -> line number -> (line covered, [branch covered, ...])."""
     out = BUILD / "coverage.json"
     run("gcovr", "--root", ROOT, "--exclude-throw-branches", "--json", out, "-j", os.cpu_count(), BUILD, check=True)
     files = {}
@@ -86,7 +84,7 @@ class Counts:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--missed", action="store_true", help="print the lines that were not reached")
+    parser.add_argument("--missed", action="store_true", help="print the lines that no test executes")
     arguments = parser.parse_args()
     build()
     passed = test()
@@ -98,7 +96,7 @@ def main():
         missed = [number for number, (reached, _) in sorted(lines.items()) if not reached]
         if arguments.missed and missed:
             print(f"{path}: {', '.join(map(str, missed))}")
-    print(f"{'layer':<10} {'lines':>8} {'reached':>10} {'branches':>10} {'reached':>10}")
+    print(f"{'layer':<10} {'lines':>8} {'covered':>10} {'branches':>10} {'covered':>10}")
     for layer, counts in layers.items():
         print(counts.row(layer))
     print(total.row("all"))

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The tests, built in ways that find what the ordinary build does not:
-#   asan      GCC's sanitizers of addresses, leaks and undefined behaviour, and the standard library's assertions
-#   tsan      GCC's sanitizer of data races: the tests about threads, and a short training on four
-#   clang     clang, with its warnings as errors and _FORTIFY_SOURCE=3; without precompiled headers, so that every source
-#             includes what it uses
-#   aarch64   GCC for 64-bit ARM, by qemu; tests/install/aarch64.ini says what that needs
-#   wasm      emscripten, by Node, with the headers that examples/page/build.sh collects: the layers that the page is of
-# Arguments: those wanted, else all but wasm. Each has its own build-NAME; a table of the results comes last.
+# Runs the tests with other compilers, sanitizers and architectures:
+#   asan      GCC's AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer, and the standard library's assertions
+#   tsan      GCC's ThreadSanitizer: the thread tests, and a short training on four threads
+#   clang     clang, with warnings as errors and _FORTIFY_SOURCE=3; without precompiled headers, so that every source
+#             must include what it uses
+#   aarch64   GCC for 64-bit ARM, under qemu; see tests/install/aarch64.ini for the requirements
+#   wasm      emscripten, under Node: tensor, autograd and nn; run examples/page/build.sh first
+# Arguments: names from this list (default: all but wasm). Builds into build-NAME, and prints a table of the results.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ table=$(mktemp)
 scratch=$(mktemp -d)
 trap 'rm -rf "$table" "$scratch"' EXIT
 
-# build NAME MESON_ARGUMENT...: $targets, or all; optimised a little, as that compiles in half the time.
+# build NAME MESON_ARGUMENT...: builds $targets, or all. -O1 compiles in half the time of -O3.
 build() {
   name=$1
   shift
@@ -25,7 +25,7 @@ build() {
   ninja -C "build-$name" $targets
 }
 
-# run_tests NAME MESON_TEST_ARGUMENT...: adds a line to the table.
+# run_tests NAME MESON_TEST_ARGUMENT...: runs tests and adds a line to the table.
 run_tests() {
   name=$1
   shift
@@ -55,7 +55,7 @@ clang() {
 
 aarch64() {
   build aarch64 --cross-file tests/install/aarch64.ini -Dsentencepiece=disabled -Dmpi=disabled || return 1
-  # An emulator does not hold a program to the limit of memory that a test sets.
+  # The emulator does not enforce the memory limit that these tests set.
   run_tests aarch64 --suite tensor --suite autograd --suite nn --suite models \
     '--test-args=-tce=*limited?address*'
   seq 1000 2000 | awk '{ print $1 * 7919 "\t" $1 * 7 }' >"$scratch/pairs.tsv"
@@ -65,8 +65,8 @@ aarch64() {
   (cd "$scratch" && qemu-aarch64-static "$program" --steps 20) | grep "${checksum:?}"
 }
 
-# Threads and processes; errors that Node's files do not have; what is compared with functions of long double, which in
-# musl are those of double; and the number of bytes that a message has of a tensor beyond all addresses.
+# Excluded tests: threads and processes; file errors that Node does not report; comparisons with long double functions,
+# which in musl have the precision of double; a message with the number of bytes of a tensor larger than the address space.
 not_in_node='*hread*,products:*,simd?target:*,*callers?at?once*,*DETECT_ANOMALY*,*warns?once*,write_file*,make_directories*,'\
 '*regular?file*,*exact?value<double>*,*allocation?that?fails*'
 wasm() {
@@ -83,7 +83,7 @@ failed=0
 for row in ${*:-asan tsan clang aarch64}; do
   echo "== $row"
   targets=
-  "$row" || { failed=1; printf '%-10s does not build, or does not train\n' "$row" >>"$table"; }
+  "$row" || { failed=1; printf '%-10s FAILED: build or training\n' "$row" >>"$table"; }
 done
 cat "$table"
 exit $failed

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The tests with OpenBLAS as the backend of matrix products, and a training of sizes that it computes, killed and resumed: the
-# same weights. The argument is the build directory. Left out are tests of what OpenBLAS does not promise: bits that depend
-# neither on the number of threads nor on the other rows.
+# Runs the tests with OpenBLAS as the backend of matrix products. Then compares the weights of a training that was killed and
+# resumed with those of an uninterrupted one; its products are large enough for OpenBLAS. The argument is the build directory.
+# Excludes tests that need bits independent of threads and rows, which OpenBLAS does not guarantee.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}
@@ -14,7 +14,7 @@ for layer in tensor autograd nn models; do
   "$build/tests/$layer/${layer}_test" --minimal -tce='*thread*,simd target*'
 done
 
-# 300 sentences of 20 numbers, to be read backwards.
+# 300 sentences of 20 numbers; the target is the reversed source.
 for side in source target; do
   seq 300 | awk -v side=$side '{ for (i = 0; i < 20; ++i) printf "%s%d ", side, ($1 * 7 + (side == "source" ? i : 19 - i) * $1) % 41; print "" }' |
     sed 's/ $//' >"$scratch/$side"

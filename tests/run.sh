@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs what the tests need, builds everything into build/ and runs all tests. Arguments go to
-# meson: `tests/run.sh -Dwerror=true`. The last line is `N passed, N failed`, all tests added up.
-# Safe to repeat; build/quickstart is left alone. `tests/run.sh page` builds examples/page, and tests it in chromium instead.
+# Installs the packages that the tests need, builds everything into build/ and runs all tests. Arguments
+# are passed to meson: `tests/run.sh -Dwerror=true`. The last line is `N passed, N failed`, the total of
+# all tests. Can be repeated; does not change build/quickstart.
+# `tests/run.sh page` builds examples/page and tests it in chromium instead.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The tests under each instruction set that this CPU and the build have, and under each a short
-# training: the same weights with one to four threads, and with all that have fused multiply-adds,
-# also when these take turns.
+# For each instruction set that this CPU and the build support: runs the tests, and checks that a short
+# training has the same weights with one to four threads. The weights must also be the same for all
+# instruction sets with fused multiply-adds, and if these alternate within a training.
 # The argument is the build directory.
 set -eu
 cd "$(dirname "$0")/.."
@@ -9,16 +9,16 @@ build=${1:-build}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# What there is, is in the message about a name that is none.
+# The error message about an unknown name lists the instruction sets.
 targets=$(ATTUNE_TARGET=none "$build/examples/attune" predict --model "$scratch/none" x 2>&1 |
   sed -n "s/.*'none' is not an instruction set of this CPU and build, which have //p" | tr -d ,)
-echo "Instruction sets: ${targets:?none was named}"
+echo "Instruction sets: ${targets:?the message lists none}"
 
-# Numbers, to be read backwards.
+# Numbers; the target is the number with its digits reversed.
 seq 1000 2000 | awk '{ n = $1 * 7919; back = ""; for (i = length(n); i > 0; --i) back = back substr(n, i, 1)
                        print n "\t" back }' >"$scratch/pairs.tsv"
 
-# train NAME STEPS OPTION...: the weights of a step do not depend on how many there will be.
+# train NAME STEPS OPTION...: the rate is constant, so the weights of a step do not depend on STEPS.
 train() {
   out=$scratch/$1 steps=$2
   shift 2
@@ -39,7 +39,7 @@ for target in $targets; do
   rm -r "$scratch"/[2-4]
 done
 
-# Every ten steps another of those that have fused multiply-adds goes on.
+# Resume with another instruction set with fused multiply-adds every ten steps.
 set -- $(echo "$targets" | grep -o 'avx[^ ]*')
 for steps in 10 20 30 40 50; do
   export ATTUNE_TARGET="$1"

@@ -1,7 +1,7 @@
-"""The benchmarks of parts print what bench/compare.py reads and compute what PyTorch and oneDNN
-compute, where these are there; bench/compare.py and bench/scaling.py print their tables.
+"""build/bench/parts prints the JSON lines that bench/compare.py reads, and computes the same results as
+PyTorch and oneDNN, if installed. bench/compare.py and bench/scaling.py print their tables.
 
-Run with the source directory, build/bench/parts, and build/bench/dnnl_lstm where it is built.
+Arguments: the source directory, build/bench/parts, and build/bench/dnnl_lstm if it was built.
 """
 import json
 import math
@@ -18,7 +18,7 @@ SIZES = {
     "clip_norm_20m": [],
     "listener_step": ["B", "H", "S", "T"],
 }
-# The result and its gradients; a parameter; norm before and gradient after; loss and all gradients.
+# Number of norms: result and gradients (three parts), parameter, norm and gradient, loss and gradients.
 NORMS = dict(zip(SIZES, [7, 5, 2, 1, 2, 35]))
 TIMES = ["ms_median", "ms_min", "steps", "peak_rss_mib"]
 PYTHON = "/usr/bin/python3"
@@ -47,7 +47,7 @@ def check_lines(lines):
         check(list(line) == expected, f"{name}: keys {list(line)}")
         check(len(line["norms"]) == NORMS[name] and min(line["norms"]) > 0, line)
         check(line["ms_median"] >= line["ms_min"] > 0, line)
-    # Of 20 steps of 64 rows, with two matrices of 512 x 2048, and twice as many backward.
+    # 20 steps of 64 rows, two matrices of 512 x 2048; backward has twice the operations of forward.
     check(lines["lstm_fwd_bwd"]["gflop"] == round(3 * 2e-9 * 20 * 64 * 2 * 512 * 2048, 3), lines["lstm_fwd_bwd"])
 
 
@@ -86,7 +86,7 @@ def main():
             check(done.returncode != 0 and done.stderr.count("\n") == 1, f"{command} {option} {value}: {done.stderr}")
     check_tables(source / "bench", program.parent.parent)
     peers = " and ".join(["PyTorch"] * pytorch + ["oneDNN"] * len(onednn))
-    print(f"parts: as computed by {peers}" if peers else "parts: there is nothing to compare with")
+    print(f"parts: same results as {peers}" if peers else "parts: no peer is installed")
 
 
 if __name__ == "__main__":

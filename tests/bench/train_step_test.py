@@ -1,7 +1,7 @@
-"""The benchmark of whole training steps prints what bench/compare.py reads, counts operations as it
-says, and computes what PyTorch computes, where /usr/bin/python3 has that.
+"""build/bench/train_step prints the JSON lines that bench/compare.py reads, counts operations correctly,
+and computes the same results as PyTorch, if /usr/bin/python3 has PyTorch.
 
-Run with the program and the source directory.
+Arguments: the program and the source directory.
 """
 import json
 import pathlib
@@ -13,7 +13,7 @@ COMMON = ["peer", "threads", "bench", "model", "config", "lengths", "precision",
 TIMES = ["ms_median", "ms_min", "steps", "peak_rss_mib"]
 LOSS = COMMON + ["tok_per_s", "gflop", "gflops"] + TIMES
 GREEDY = COMMON + ["batch", "sent_per_s"] + TIMES
-# 10⁹ operations of a toy training step; a forward pass has a third of them.
+# GFLOP of a toy training step; a forward pass has a third of them.
 GFLOP = {"bahdanau": 3.078, "luong": 2.121}
 PYTHON = "/usr/bin/python3"
 
@@ -40,7 +40,7 @@ def check_lines(program, model):
 
 
 def check_sizes(program):
-    """Half of the sentences are half of the operations."""
+    """Half the sentences have half the operations."""
     done = run(program, "--config", "toy", "-B", 32, "--modes", "fwd", "--threads", 1, "--steps", 1, "--warmup", 0)
     check(done.returncode == 0, done.stderr)
     line = json.loads(done.stdout)
@@ -48,7 +48,7 @@ def check_sizes(program):
 
 
 def check_precision(program):
-    """bf16 where the CPU has it, and otherwise one line."""
+    """If the CPU does not accelerate bf16, --precision bf16 is an error of one line."""
     done = run(program, "--precision", "bf16", "--modes", "fwd", "--threads", 1, "--steps", 1, "--warmup", 0)
     if done.returncode == 0:
         check(json.loads(done.stdout)["precision"] == "bf16", done.stdout)
@@ -80,7 +80,7 @@ def main():
     for option, value in (("-H", "0"), ("--config", "huge"), ("--modes", "train,sleep"), ("--steps", "0"), ("--check", "none")):
         done = run(program, option, value)
         check(done.returncode == 1 and done.stderr.count("\n") == 1, f"{option} {value}: {done.stderr}")
-    print("train_step: as PyTorch computes it" if pytorch else "train_step: PyTorch is not there to compare with")
+    print("train_step: same results as PyTorch" if pytorch else "train_step: PyTorch is not installed")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Puts one mistake after the other into the library, and checks that the tests notice.
+"""Mutation testing: inserts one mutation at a time into the library and checks that the tests fail.
 
-    tests/faults/run.py build [NAME]            all of them, or those whose name has NAME in it
-    tests/faults/run.py --fit                   only whether each still has its place in the sources
+    tests/faults/run.py build [NAME]            all mutations, or those whose name contains NAME
+    tests/faults/run.py --fit                   only checks that every mutation matches the sources
 
-Each mistake of faults.py is a small change of one file. That file is compiled from a copy, the
-library is linked with it, and the tests of its layer, and of those above it until one notices, run
-with that library in place of the one they were built with.
-The tree and the build directory stay as they are. A test that never ends has noticed, too.
+Each mutation of faults.py is a small change of one file. A copy of the file is compiled, and the
+library is linked with it. The tests of the file's layer and of higher layers run with this library
+until one fails. The tree and the build directory do not change. A mutation is also detected if a test
+exceeds its time limit.
 """
 import json, os, pathlib, shlex, shutil, subprocess, sys, tempfile, time
 
@@ -15,18 +15,18 @@ from faults import FAULTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = ["tensor", "autograd", "nn", "models"]
-# Tests that take long and say little about a mistake.
+# Excluded tests, which are slow and detect few mutations.
 SLOW = {"tensor": "-tce=*interrupted*",
         "models": "-tce=papers: gradients of every score*"}
 
 
-def places_missing():
-    """The mistakes whose place is not there, or there more than once: the sources have changed."""
+def unmatched_faults():
+    """The mutations whose original code does not occur exactly once, because the sources have changed."""
     return [f"{path}: {name}" for name, path, old, _ in FAULTS if (ROOT / path).read_text().count(old) != 1]
 
 
 def overlay(directory, fault):
-    """A copy of the fault's layer, of links to its files and of the changed one."""
+    """Creates a copy of the fault's layer: links to its files, and the mutated file."""
     _, name, old, new = fault
     path = pathlib.Path(name)
     layer = path.parts[0]
@@ -41,15 +41,15 @@ def overlay(directory, fault):
 
 
 def sources_to_compile(name, commands):
-    """The source itself; those that include a table; of a header, those beside it: all of its layer would take minutes."""
+    """A source: itself. An .inc file: the sources that contain its name. A header: the sources in its folder."""
     if name.endswith(".inc"):
         return [source for source in commands if source.split("/")[0] in LAYERS and name in (ROOT / source).read_text()]
-    beside = [str(path.relative_to(ROOT)) for path in (ROOT / name).parent.glob("*.cpp")]
-    return [name] if name.endswith(".cpp") else [source for source in beside if source in commands]
+    folder = [str(path.relative_to(ROOT)) for path in (ROOT / name).parent.glob("*.cpp")]
+    return [name] if name.endswith(".cpp") else [source for source in folder if source in commands]
 
 
 def library(build, directory, fault, commands):
-    """The library with the fault in it."""
+    """Builds the library with the fault; returns its path."""
     overlay(directory, fault)
     objects = {}
     for source in sources_to_compile(fault[1], commands):
@@ -72,7 +72,7 @@ def library(build, directory, fault, commands):
             words += [objects.pop(part, part) for part in parts]
         else:
             words.append(word)
-    assert not objects, f"the library is linked without {', '.join(objects)}"
+    assert not objects, f"the library does not contain {', '.join(objects)}"
     words = [word for word in words if pathlib.Path(word).name != "ccache"]
     words[words.index("-o") + 1] = str(directory / "libattune.so")
     run(words, build)
@@ -85,7 +85,7 @@ def run(command, directory):
 
 
 def commands_of(build, layer, preload):
-    """Each with the variables of its environment."""
+    """Yields the commands of the layer's tests, each with its environment variables."""
     options = ["--abort-after=1", "--no-colors=true"]
     library = {"LD_PRELOAD": str(preload)} if preload else {}
     yield [str(build / f"tests/{layer}/{layer}_test"), *options, SLOW.get(layer, "-tce=")], library
@@ -97,16 +97,16 @@ def commands_of(build, layer, preload):
 
 
 def test(build, layer, preload=None, seconds=None):
-    """What the layer's tests say: nothing, where they pass. They are ended after these seconds."""
+    """Runs the layer's tests, each for at most `seconds`. Returns the failure, or "" if all pass."""
     for command, environment in commands_of(build, layer, preload):
         try:
             done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True,
                                   errors="replace", timeout=seconds)
         except subprocess.TimeoutExpired:
-            return "a test does not end"
+            return "time limit exceeded"
         assert done.returncode != 127, done.stderr  # the library cannot be loaded
         if done.returncode != 0:
-            before = done.stdout.partition("ERROR:")[0]  # a test case that only prints is named, too
+            before = done.stdout.partition("ERROR:")[0]  # doctest also names test cases that only print
             cases = [line.strip() for line in before.splitlines() if line.startswith("TEST CASE:")]
             return cases[-1].removeprefix("TEST CASE:").strip() if cases else f"status {done.returncode}"
     return ""
@@ -117,8 +117,8 @@ def layers_to_test(name):
 
 
 def main(build, wanted=""):
-    missing = places_missing()
-    print(*missing, f"{len(FAULTS) - len(missing)} of {len(FAULTS)} mistakes have their place in the sources", sep="\n")
+    missing = unmatched_faults()
+    print(*missing, f"{len(FAULTS) - len(missing)} of {len(FAULTS)} mutations match the sources", sep="\n")
     if missing or build == "--fit":
         return 1 if missing else 0
     build = pathlib.Path(build).resolve()
@@ -128,20 +128,20 @@ def main(build, wanted=""):
     seconds = {}
     for layer in sorted({layer for fault in chosen for layer in layers_to_test(fault[1])}, key=LAYERS.index):
         start = time.monotonic()
-        said = test(build, layer)
-        assert not said, f"the tests of {layer} fail without a fault: {said}"
+        failure = test(build, layer)
+        assert not failure, f"the tests of {layer} fail without a mutation: {failure}"
         seconds[layer] = 60 + 2 * (time.monotonic() - start)
     missed = 0
     for number, fault in enumerate(chosen, 1):
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as name:
             built = library(build, pathlib.Path(name), fault, commands)
-            said = (test(build, layer, built, seconds[layer]) for layer in layers_to_test(fault[1]))
-            noticed = next(filter(None, said), "")
-        missed += not noticed
-        print(f"{number:2}/{len(chosen)} {fault[1]:26} {fault[0]}: {noticed or 'NOT NOTICED'}"
+            failures = (test(build, layer, built, seconds[layer]) for layer in layers_to_test(fault[1]))
+            detected = next(filter(None, failures), "")
+        missed += not detected
+        print(f"{number:2}/{len(chosen)} {fault[1]:26} {fault[0]}: {detected or 'NOT DETECTED'}"
               f" ({time.monotonic() - start:.0f} s)", flush=True)
-    print(f"{len(chosen) - missed} of {len(chosen)} mistakes were noticed")
+    print(f"{len(chosen) - missed} of {len(chosen)} mutations were detected")
     return 1 if missed or not chosen else 0
 
 

@@ -1,12 +1,11 @@
-"""Writes attention_family.json: every score with every window, by sentence and place.
+"""Writes attention_family.json: every attention score with every window.
 
     python3 tests/golden/make_attention.py
 
-Where attune computes whole batches in fused kernels, this loops over sentences and places, straight
-from the equations of the papers (see nn/attention.hpp). The layout of the file is
-that of the others; README.md has the names. Prefixes are "SCORE/WINDOW/", and "SCORE with
-coverage/WINDOW/" where the score looks at a coverage (See, Liu and Manning, 2017, equation 11, and
-nn/attention.hpp).
+attune computes whole batches in fused kernels. This script implements the equations of the papers (see
+nn/attention.hpp) with loops over sentences and positions. README.md describes the layout of the file.
+Prefixes are "SCORE/WINDOW/", and "SCORE with coverage/WINDOW/" for scores that depend on a coverage (See,
+Liu and Manning, 2017, equation 11, and nn/attention.hpp).
 """
 
 import math
@@ -59,7 +58,7 @@ def multi_head(head):
 
 
 def covered(score, b):
-    """The score with the coverage of sentence b."""
+    """The score that depends on the coverage of sentence b."""
     def function(p, s, h, j):
         coverage = p["coverage"][j, b]
         if score in (additive, concat):
@@ -68,8 +67,8 @@ def covered(score, b):
     return function
 
 
-def places_of(window, p, s, length):
-    """The places that count, and the centre p_t (None without one)."""
+def positions_of(window, p, s, length):
+    """The positions in the window, and the centre p_t (None if the window has none)."""
     if window == "global":
         return list(range(length)), None
     if window == "local-m":
@@ -80,14 +79,14 @@ def places_of(window, p, s, length):
 
 
 def weights_of(score, window, p, s, h, length):
-    """Over all S places; zero where none is looked at."""
-    places, centre = places_of(window, p, s, length)
-    alpha = torch.softmax(torch.stack([score(p, s, h, j) for j in places]), 0)
+    """Attention weights of all S positions; zero outside of the window."""
+    positions, centre = positions_of(window, p, s, length)
+    alpha = torch.softmax(torch.stack([score(p, s, h, j) for j in positions]), 0)
     if centre is not None:
         sigma = HALF_WIDTH / 2
-        alpha = alpha * torch.stack([torch.exp(-(j - centre) ** 2 / (2 * sigma ** 2)) for j in places])
+        alpha = alpha * torch.stack([torch.exp(-(j - centre) ** 2 / (2 * sigma ** 2)) for j in positions])
     whole = [torch.zeros((), dtype=torch.float64)] * S
-    for j, a in zip(places, alpha):
+    for j, a in zip(positions, alpha):
         whole[j] = a
     return torch.stack(whole)
 

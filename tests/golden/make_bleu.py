@@ -2,10 +2,10 @@
 
     python3 tests/golden/make_bleu.py
 
-From the definitions: Papineni et al. (2002) for BLEU; Post (2018), "A call for clarity in reporting
-BLEU scores", and NIST's mteval-v13a for the tokenisation 13a; Chen and Cherry (2014), method 3, for
-smoothing; Popovic (2015) for chrF. What these leave open is as in sacreBLEU. It
-needs nothing but the standard library. Text is split at blanks by str.split.
+Definitions: BLEU: Papineni et al. (2002). Tokenisation 13a: Post (2018), "A call for clarity in reporting
+BLEU scores", and NIST's mteval-v13a. Smoothing: Chen and Cherry (2014), method 3. chrF: Popovic (2015).
+Details that these do not specify follow sacreBLEU. Needs only the standard library. str.split splits
+text at blanks.
 """
 
 import collections
@@ -24,7 +24,7 @@ def tokenize_13a(line):
     for entity, character in ENTITIES:
         line = line.replace(entity, character)
     line = re.sub(f"([{SYMBOLS}])", r" \1 ", f" {line} ")
-    line = re.sub(r"([^0-9])([.,])", r"\1 \2 ", line)  # unless a digit stands before
+    line = re.sub(r"([^0-9])([.,])", r"\1 \2 ", line)  # unless a digit precedes
     line = re.sub(r"([.,])([^0-9])", r" \1 \2", line)  # unless a digit follows
     line = re.sub(r"([0-9])-", r"\1 - ", line)
     return line.split()
@@ -90,7 +90,7 @@ def chrf(counts, beta=2):
 
 
 def invented(count, seed):
-    """Sentences of made-up words, and hypotheses that change, drop and add some."""
+    """Random sentences, and hypotheses in which some words are changed, dropped or added."""
     rng = random.Random(seed)
     words = [f"{a}{b}" for a in ("ka", "lo", "mi", "su", "te") for b in ("n", "ra", "vo", "x")] + [",", "3.5", "a-b"]
     pairs = []
@@ -163,7 +163,7 @@ def bleu_of(pairs):
 
 
 def chrf_of(pairs):
-    """Of the reference that scores best."""
+    """chrF2 of the reference with the highest score."""
     rows = [max((chrf_statistics(h, r) for r in references if r), key=chrf) for h, references in pairs]
     return {"chrf": chrf([total(order) for order in zip(*rows)]), "sentences": [chrf(row) for row in rows]}
 

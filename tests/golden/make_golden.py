@@ -1,29 +1,24 @@
 """Writes the reference numbers that attune's tests compare against.
 
-What it does
-    Runs small LSTMs, GRUs, attention, losses and optimiser steps in PyTorch, and
-    writes what went in, what came out and the gradients as small JSON files next to
-    this script, one per case. README.md, in the same folder, gives the layout of the
-    files and the equations of each case.
-
-What it needs
-    Python 3 with PyTorch, without any GPU. The files kept here were made with
-    PyTorch 1.13.1 as packaged by Debian 12 (python3-torch).
-
-How to run it
     /usr/bin/python3 tests/golden/make_golden.py
+
+Runs small LSTMs, GRUs, attention, losses and optimiser steps in PyTorch, and writes
+inputs, outputs and gradients as JSON files next to this script, one per case. README.md
+in the same folder describes the layout of the files and the equations of each case.
+
+Needs Python 3 with PyTorch, without GPU. The files in this folder were written with
+PyTorch 1.13.1 as packaged by Debian 12 (python3-torch).
 
 Everything is computed in float64 on one thread from fixed seeds, so that a second
 run on the same machine writes the same bytes. Inputs and cotangents are multiples of
-1/256 (one of Adam's gradients: 2^-27), and so are the same numbers in float32.
+1/256 (one of Adam's gradients: 2^-27), and therefore exact in float32.
 
-How a case is made
-    A case is a function from named tensors, in attune's layout, to named outputs.
-    `evaluate` runs it, takes the loss sum(output * cotangent) over all outputs, and
-    asks autograd for the gradients. Wherever PyTorch has a module for the job, the
-    module and the same function written out with plain operations must agree in every
-    output and gradient. The gradients of every case must also agree with a finite
-    difference of the loss along a random direction. A failed check stops the script.
+A case is a function from named tensors, in attune's layout, to named outputs.
+`evaluate` runs it, computes the loss sum(output * cotangent) over all outputs, and
+its gradients by autograd. If PyTorch has a module for the function, the module and
+an implementation with elementary operations must agree in every output and gradient.
+The gradients of every case must also agree with a finite difference of the loss along
+a random direction. A failed check stops the script.
 """
 
 import json
@@ -40,13 +35,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 # ----------------------------------------------------------------------------------
-# Drawing inputs, running a case, writing its file
+# Draw inputs, run a case, write its file
 # ----------------------------------------------------------------------------------
 
 
 def made_with():
-    """The version of PyTorch, as Debian's package names it (torch.__version__ there
-    says 1.13.0a0), or as torch itself does elsewhere."""
+    """The version of PyTorch: of Debian's package (its torch.__version__ is 1.13.0a0), or
+    torch.__version__."""
     try:
         package = subprocess.run(
             ["dpkg-query", "-W", "-f=${Version}", "python3-torch"],
@@ -62,7 +57,7 @@ def made_with():
 
 
 class Random:
-    """Fixed random numbers."""
+    """Random numbers of a fixed seed."""
 
     def __init__(self, seed):
         self.generator = torch.Generator().manual_seed(seed)
@@ -78,12 +73,12 @@ class Random:
         return torch.round((low + (high - low) * x) * 256) / 256
 
     def integers(self, *shape, low, high):
-        """Integers from low up to, not including, high."""
+        """Integers in [low, high)."""
         return torch.randint(low, high, shape, generator=self.generator)
 
 
 def mask_of(lengths, steps):
-    """The mask (steps, len(lengths)): 1 on words, 0 on padding after them."""
+    """The mask (steps, len(lengths)): 1 on steps, 0 on the padding after them."""
     return (torch.arange(steps)[:, None] < torch.tensor(lengths)[None, :]).double()
 
 
@@ -118,8 +113,8 @@ class Case:
             self.add(prefix + name, value)
 
     def write(self):
-        """One tensor per line. Python writes each number with as many digits (17 at
-        most) as it takes to read the same float64 back."""
+        """Writes one tensor per line. Python writes each number with the digits (at most 17)
+        that an exact round trip of a float64 needs."""
         def lines(values):
             return ",\n".join(f"    {json.dumps(name)}: {json.dumps(value, allow_nan=False)}"
                               for name, value in values.items())
@@ -136,15 +131,15 @@ class Case:
 
 def evaluate(case, rng, function, variables, constants=None, *, prefix="",
              padded=None, no_cotangent=(), cotangents=None, same_as=None):
-    """Adds to `case` one function's inputs, outputs, cotangents and gradients.
+    """Adds to `case` the inputs, outputs, cotangents and gradients of a function.
 
     function      takes a dictionary of all inputs, returns a dictionary of outputs
-    variables     the inputs and parameters to take gradients for
-    constants     the masks and ids
-    padded        {output: mask}: the cotangent is zero where the mask is
-    no_cotangent  outputs which the loss leaves out
-    cotangents    {output: cotangent} given rather than drawn, and not written
-    same_as       another such function, which must give the same numbers
+    variables     inputs and parameters whose gradients are computed
+    constants     masks and ids
+    padded        {output: mask}: the cotangent is zero where the mask is zero
+    no_cotangent  outputs that the loss does not contain
+    cotangents    {output: cotangent}, used instead of random ones, and not written
+    same_as       another implementation of the function, which must give the same numbers
     """
     constants = constants or {}
 
@@ -171,7 +166,7 @@ def evaluate(case, rng, function, variables, constants=None, *, prefix="",
 
     outputs, gradients = run_with_gradients(function)
 
-    # The same from another way of computing it.
+    # The other implementation gives the same numbers.
     if same_as is not None:
         other_outputs, other_gradients = run_with_gradients(same_as)
         for mine, theirs in ((outputs, other_outputs), (gradients, other_gradients)):
@@ -180,7 +175,7 @@ def evaluate(case, rng, function, variables, constants=None, *, prefix="",
                 torch.testing.assert_close(mine[name], theirs[name], rtol=1e-11, atol=1e-12)
 
     # The slope of the loss along a random direction, from the gradients and from two
-    # values of the loss. (A generator of its own: the check draws none of the numbers.)
+    # values of the loss. The check uses a separate generator, so it does not change the case.
     check = torch.Generator().manual_seed(1)
     direction = {n: torch.randn(v.shape, generator=check, dtype=torch.float64)
                  for n, v in variables.items()}
@@ -203,8 +198,8 @@ def evaluate(case, rng, function, variables, constants=None, *, prefix="",
 
 
 def torch_weights(p, name, suffix=""):
-    """A layer's parameters in torch's layout: weights transposed, and two biases, of
-    which the second is zero but for the GRU's b_hn."""
+    """A layer's parameters in PyTorch's layout: weights transposed, and two biases. The
+    second bias is zero except for the GRU's b_hn."""
     b = p[name + "b"]
     b_h = torch.zeros_like(b)
     if name + "b_hn" in p:
@@ -217,14 +212,14 @@ def torch_weights(p, name, suffix=""):
 
 
 def run_module(kind, x, mask, weights, state=None):
-    """nn.LSTM or nn.GRU, with these weights, over the packed sequences of x (T,B,D).
-    Returns the outputs, zero at padding, and the last state(s) as torch gives them."""
+    """Runs nn.LSTM or nn.GRU with these weights over the packed sequences of x (T,B,D).
+    Returns the outputs, zero at padding, and the last state(s) in PyTorch's layout."""
     bidirectional = "weight_ih_l0_reverse" in weights
     module = kind(x.shape[2], weights["weight_hh_l0"].shape[1],
                   bidirectional=bidirectional).double()
     for name, weight in weights.items():
-        delattr(module, name)  # a tensor in a parameter's place, which lets
-        setattr(module, name, weight)  # gradients through to what it was made of
+        delattr(module, name)  # replaces the parameter by a tensor
+        setattr(module, name, weight)  # with history, so that gradients reach its inputs
     lengths = mask.sum(0).long()
     ordered = bool((lengths[:-1] >= lengths[1:]).all())
     packed = pack_padded_sequence(x, lengths, enforce_sorted=ordered)
@@ -233,8 +228,8 @@ def run_module(kind, x, mask, weights, state=None):
 
 
 def over_time(step, x, mask, state, reverse=False):
-    """A recurrence written out. step(x_t, state) -> state, where state is a tuple whose
-    first entry is the output; padding keeps the state and puts out zero."""
+    """A recurrence as a loop. step(x_t, state) -> state; the first entry of the tuple state
+    is the output. At padding, the state does not change and the output is zero."""
     outputs = [None] * x.shape[0]
     times = range(x.shape[0])
     for t in reversed(times) if reverse else times:
@@ -254,7 +249,7 @@ def lstm_step(p, name=""):
 
 
 def gru_step(p, name=""):
-    """Reset after: r multiplies what comes out of W_hn, and its bias."""
+    """Reset after: r multiplies h W_hn + b_hn."""
     def step(x, state):
         h, = state
         x_r, x_z, x_n = (x @ p[name + "W_x"] + p[name + "b"]).chunk(3, 1)
@@ -343,7 +338,7 @@ def make_bidirectional_gru():
 
 
 def make_stacked(kind, name, seed):
-    """num_layers=2, from a state of its own for each layer."""
+    """num_layers=2, with an initial state for each layer."""
     case = Case(name)
     rng = Random(seed)
     mask = mask_of(LENGTHS, T)
@@ -392,8 +387,8 @@ def make_adam():
     rng = Random(108)
     lr, beta1, beta2, eps, max_norm, steps = 1e-2, 0.9, 0.999, 1e-8, 1.0, 3
     start = {"W": rng.normal(3, 4), "b": rng.normal(5)}
-    # The second step's gradients have a norm below max_norm, so that clipping leaves
-    # them alone. One gradient is always zero, and one as small as eps.
+    # The second step's gradients have a norm below max_norm, so that clipping does not
+    # change them. One gradient is always zero, and one is about eps.
     gradients = [{n: rng.normal(*v.shape, scale=scale) for n, v in start.items()}
                  for scale in (1.0, 0.125, 3.0)]
     for gradient in gradients:
@@ -433,15 +428,15 @@ def make_adam():
 
 
 def optimiser_start(rng):
-    """Two parameters, and the gradients of three steps."""
+    """Two parameters, and their gradients in three steps."""
     start = {"W": rng.normal(3, 4), "b": rng.normal(5)}
     gradients = [{n: rng.normal(*v.shape) for n, v in start.items()} for _ in range(3)]
     return start, gradients
 
 
 def three_steps(case, prefix, optimiser, parameters, gradients, update):
-    """Takes the steps, and writes the parameters after each. update(name, i, w, g) -> w
-    is the same written out."""
+    """Runs three steps and writes the parameters after each. update(name, i, w, g) -> w is
+    a second implementation for comparison."""
     written_out = {n: p.detach().clone() for n, p in parameters.items()}
     for i, gradient in enumerate(gradients, 1):
         for name, parameter in parameters.items():

@@ -1,11 +1,10 @@
-"""Writes papers.json: the models of papers, one sentence at a time and without masks.
+"""Writes papers.json: the models of the papers, computed for one sentence at a time, without masks.
 
     /usr/bin/python3 tests/golden/make_papers.py
 
-Straight from the equations in models/papers.hpp, models/parts.hpp and nn/recurrent.hpp, with
-additive and general attention (the other scores and the windows are in attention_family.json).
-Models, options and parameters have the library's names; CASES is repeated in
-tests/models/papers_golden_test.cpp.
+Implements the equations in models/papers.hpp, models/parts.hpp and nn/recurrent.hpp, with additive and
+general attention (attention_family.json has the other scores and the windows). Models, options and
+parameters have the names of the library. tests/models/papers_golden_test.cpp repeats CASES.
 """
 
 import torch
@@ -36,7 +35,7 @@ CASES = [
 
 
 class Drawn(dict):
-    """Parameters, each drawn when it is first asked for."""
+    """Parameters; each is drawn at its first use."""
 
     def __init__(self, rng):
         super().__init__()
@@ -59,7 +58,7 @@ def cell_input(p, o, name, x):
 
 
 def cell_step(p, o, name, xw, state):
-    """xw is the input's share of the gates."""
+    """xw is the input's contribution to the gates."""
     h, c = state
     W_h = parameter(p, name + ".W_h", H, gates_of(o) * H)
 
@@ -91,7 +90,7 @@ def read_one_way(p, o, name, xs, backward):
 
 
 def encode(p, o, xs):
-    """Annotations, and each layer's last state."""
+    """Annotations, and the last state of each layer."""
     last = []
     for layer in range(1, int(o["encoder-layers"]) + 1):
         name = f"encoder.layer{layer}"
@@ -144,7 +143,7 @@ def logits_of(p, o, t):
 
 
 def step(p, o, y, h, context, now):
-    """One word: the readout, the weights and what comes next."""
+    """One decoder step: the readout, the attention weights and the next state."""
     c, alpha = context, None
     states = list(now["states"])
     xw = cell_input(p, o, "decoder.layer1", y)
@@ -170,7 +169,7 @@ def step(p, o, y, h, context, now):
 
 
 def sentence(p, o, source, previous):
-    """Logits of all words, and weights."""
+    """Logits and attention weights of all words."""
     h, last = encode(p, o, [table(p, o, "source")[w] for w in source])
     context = last[-1][0] if o["model"] == "encoder-decoder" else None
     now = {"states": first_states(p, o, h, last), "fed": zeros(o["R"]), "coverage": zeros(len(h))}

@@ -2,8 +2,8 @@
 
     /usr/bin/python3 tests/golden/make_sequences.py
 
-By PyTorch's conv1d and ctc_loss, sentence by sentence for the convolutions. The layout of the file
-is that of the others; README.md has the names.
+Uses PyTorch's conv1d, for each sequence separately, and ctc_loss. README.md describes the layout of the
+file.
 """
 
 import torch
@@ -16,7 +16,7 @@ LENGTHS = [7, 5, 4]
 
 
 def conv1d(width, stride, padding):
-    """Each sentence by itself, padded with zeros to the longest result."""
+    """Convolves each sequence separately, and pads with zeros to the longest result."""
     def function(p):
         weight = p["W"].reshape(width, D, N).permute(2, 1, 0)  # torch has (out, in, width)
         rows = [F.conv1d(p["x"][:length, b].t()[None], weight, p["b"], stride, padding)[0].t()
@@ -36,7 +36,7 @@ def add_conv1d(case, rng, width, stride, padding):
 
 
 def add_ctc(case, rng):
-    """Labels with repetitions, a sentence whose frames just suffice, and one without labels."""
+    """Labels with repetitions, a sequence with the minimum number of frames, and one without labels."""
     frames, labels = [9, 6, 4, 3], [[1, 2, 2, 4], [3, 3, 3], [4, 1, 2, 3], []]
     V, U = 5, 4
     padded = torch.tensor([row + [0] * (U - len(row)) for row in labels])
@@ -53,7 +53,7 @@ def add_ctc(case, rng):
 
 
 def add_location_aware(case, rng):
-    """Chorowski et al. (2015), equations 8 and 9, place by place."""
+    """Chorowski et al. (2015), equations 8 and 9, computed position by position."""
     S, Q, A, K, r = 6, 4, 5, 2, 2
 
     def function(p):

@@ -3,7 +3,7 @@
     python3 tests/golden/make_transformer.py
 
 Needs PyTorch 2.13 or later. Parameters have the names and the layout of nn/transformer.hpp and
-models/transformer.hpp; CASES and MODELS are repeated in the tests.
+models/transformer.hpp. The tests repeat CASES and MODELS.
 """
 
 import functools
@@ -17,7 +17,7 @@ from torch.func import functional_call
 from make_golden import Case, Random, evaluate, mask_of
 
 T, S, B, D, HEADS, INNER, MEMORY, V = 3, 4, 2, 4, 2, 3, 2, 5
-# name, size of the memory (0: the queries are it), causal, key padding with holes
+# name, size of the memory (0: self-attention), causal, key padding with holes
 CASES = [("self causal", 0, True, False), ("cross of another size, masked", MEMORY, False, True)]
 # norm, nonlinearity, tied
 MODELS = [("after", "relu", "none"), ("before", "gelu", "all")]
@@ -25,7 +25,7 @@ HOLES = torch.tensor([[1, 0], [1, 1], [0, 1], [1, 0]], dtype=torch.float64)
 
 
 def attention_parameters(rng, prefix="", memory=D):
-    """Weights (in, out); keys and values side by side."""
+    """Weights (in, out); those of keys and values are concatenated."""
     sizes = {"query": (D, D), "memory": (memory, 2 * D), "output": (D, D)}
     p = {}
     for name, shape in sizes.items():
@@ -35,7 +35,7 @@ def attention_parameters(rng, prefix="", memory=D):
 
 
 def attention_of(p, prefix=""):
-    """The same as nn.MultiheadAttention names and shapes them."""
+    """The same weights with the names and shapes of nn.MultiheadAttention."""
     weights = (p[prefix + "query.W"].T, *p[prefix + "memory.W"].T.chunk(2))
     theirs = {"in_proj_bias": torch.cat([p[prefix + "query.b"], p[prefix + "memory.b"]]),
               "out_proj.weight": p[prefix + "output.W"].T, "out_proj.bias": p[prefix + "output.b"]}

@@ -1,7 +1,7 @@
-"""Every public header compiles by itself, twice in one file, and without warnings; element types that no tensor has
-do not compile.
+"""Every public header compiles on its own, included twice, without warnings. Element types that tensors do not
+support do not compile.
 
-Run with the build directory; the headers are those that an install would copy.
+Argument: the build directory. The public headers are those that `meson install` copies.
 """
 import concurrent.futures
 import json
@@ -24,7 +24,7 @@ def compile_source(build, source):
     return subprocess.run(command, input=source, text=True, capture_output=True)
 
 
-# In each, the only error is the one line of the assertion.
+# Each use must give exactly one error, that of the static_assert.
 WRONG_TYPES = ["x.data<attune::Index>()", "x.mutable_data<attune::Index>()", "x.at<bool>({0})", "x.mutable_at<long>({0})",
                "x.to_vector<bool>()", "attune::Tensor::of<std::int64_t>({1}, {1})", "attune::dtype_of<short>"]
 
@@ -46,8 +46,8 @@ def main():
     for header, result in zip(headers, results):
         if result.returncode != 0:
             print(header, result.stderr, sep="\n")
-    print(f"{len(headers) - len(failed)} of {len(headers)} headers compile by themselves")
-    print("wrong element types:", "\n".join(accepted) or "none compiles")
+    print(f"{len(headers) - len(failed)} of {len(headers)} headers compile on their own")
+    print("unsupported element types that compile:", "\n".join(accepted) or "none")
     return 1 if failed or accepted else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The program in consumer/, built in every way that a user may choose, against shared and static
-libraries, and run.
+"""Builds the program in consumer/ with every supported build system against shared and static
+libraries, and runs it.
 
     tests/install/consumers.py          builds in build-consumers*/; takes minutes
 """
@@ -14,7 +14,7 @@ ONLY_THE_LIBRARY = ["-Dtests=disabled", "-Dexamples=disabled", "-Dbench=disabled
 
 
 def installed(library):
-    build = ROOT / f"build-consumers-{library}"  # beside build/, whose objects ccache can use
+    build = ROOT / f"build-consumers-{library}"  # a sibling of build/, so that ccache finds its objects
     if not (build / "build.ninja").exists():
         run(["meson", "setup", build, ROOT, f"-Ddefault_library={library}", *ONLY_THE_LIBRARY])
     run(["ninja", "-C", build])
@@ -22,7 +22,7 @@ def installed(library):
 
 
 def ways():
-    """Name, whether it shall use the shared library, a function that builds and one that runs."""
+    """Yields: name, whether the program must use the shared library, build function, run function."""
     both = installed("both")
     for shared in (True, False):
         target = "attune::attune" if shared else "attune::attune-static"
@@ -30,9 +30,9 @@ def ways():
         yield "CMake", shared, lambda: both.by_cmake(WORK, f"-DATTUNE_TARGET={target}"), both.run_consumer
         yield "meson", shared, lambda: both.by_meson(WORK, static=not shared), both.run_consumer
     static = installed("static")
-    yield "pkg-config, static alone", False, lambda: static.by_pkg_config(WORK), static.run_consumer
-    yield "CMake, static alone", False, lambda: static.by_cmake(WORK), static.run_consumer
-    yield "meson, static alone", False, lambda: static.by_meson(WORK), static.run_consumer
+    yield "pkg-config, only static", False, lambda: static.by_pkg_config(WORK), static.run_consumer
+    yield "CMake, only static", False, lambda: static.by_cmake(WORK), static.run_consumer
+    yield "meson, only static", False, lambda: static.by_meson(WORK), static.run_consumer
     for library in ("shared", "static"):
         yield "meson subproject", library == "shared", lambda: by_subproject(WORK, f"-Ddefault_library={library}"), run_plain
 
@@ -50,7 +50,7 @@ def main():
         uses_shared = re.search(r"NEEDED.*\[libattune\.so", run(["readelf", "-d", program])) is not None
         held.append(uses_shared == shared)
         print(f"{name:<25} {'shared' if uses_shared else 'static'}, attune {version}{'' if held[-1] else ' FAILED'}", flush=True)
-    print(f"{sum(held)} held, {len(held) - sum(held)} failed")
+    print(f"{sum(held)} passed, {len(held) - sum(held)} failed")
     return 0 if all(held) else 1
 
 

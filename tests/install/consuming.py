@@ -1,4 +1,4 @@
-"""Builds the program in consumer/ against an attune, in each way of its users, and runs it."""
+"""Functions that build the program in consumer/ against an installed attune and run it."""
 import os
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ def run(command, **options):
 
 
 class Installation:
-    """What is installed below `root`."""
+    """An installation below `root`."""
 
     def __init__(self, root):
         self.root = root
@@ -29,8 +29,8 @@ class Installation:
         self.libraries = self.pc.parent.parent
 
     def environment(self):
-        """In which pkg-config knows no library but attune: none may be needed to use it. The root is
-        not the prefix that was configured: attune.pc must be right wherever it is.
+        """An environment in which pkg-config finds only attune, because users need no other library.
+        The root is not the configured prefix, which tests that the installation can be moved.
         """
         environment = dict(os.environ, PKG_CONFIG_LIBDIR=str(self.pc.parent))
         environment.pop("PKG_CONFIG_PATH", None)
@@ -43,7 +43,7 @@ class Installation:
         return run([program], env=dict(os.environ, LD_LIBRARY_PATH=str(self.libraries))).strip()
 
     def by_pkg_config(self, work, static=False):
-        """Where both are there, the linker takes the shared library unless the file is named."""
+        """If both libraries are installed, -lattune selects the shared one, -l:libattune.a the static one."""
         flags = self.pkg_config("--cflags", "--libs", *(["--static"] if static else []))
         flags = ["-l:libattune.a" if static and flag == "-lattune" else flag for flag in flags]
         run([*COMPILER, *WARNINGS, CONSUMER / "main.cpp", "-o", work / "by-pkg-config", *flags])
@@ -70,7 +70,7 @@ def install(build, root):
 
 
 def setup_subproject(work, *arguments):
-    """A project with attune in subprojects/attune, and meson's defaults but for the arguments."""
+    """Configures a project with attune in subprojects/attune, with meson's defaults and the arguments."""
     project, build = work / "project", work / "by-subproject"
     (project / "subprojects").mkdir(parents=True, exist_ok=True)
     links = {"main.cpp": CONSUMER / "main.cpp", "meson.build": CONSUMER / "meson.build",

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Debian packages of the committed tree, made by debian/, checked by lintian, used by consumer/.
+"""Builds Debian packages of the committed tree with debian/, checks them with lintian, and builds
+consumer/ against them.
 
     tests/install/debian_package.py               builds in a temporary directory; takes minutes
-    tests/install/debian_package.py DIRECTORY     and keeps the packages there
+    tests/install/debian_package.py DIRECTORY     copies the packages to DIRECTORY
 """
 import argparse
 import pathlib
@@ -15,7 +16,7 @@ from consuming import ROOT, Installation, run
 
 
 def build(work):
-    """The files of the source and binary packages, in `work`."""
+    """Builds the packages in `work`. Returns the files of the source and binary packages."""
     version = re.search(r"\n  version: '(.*)'", (ROOT / "meson.build").read_text())[1]
     tree = work / f"attune-{version}"
     archive = work / f"attune_{version}.orig.tar.gz"
@@ -27,7 +28,7 @@ def build(work):
 
 
 def programs(work):
-    """The consumer against the unpacked packages: how it was built, and the version it prints."""
+    """Builds the consumer against the unpacked packages. Yields the build method and the printed version."""
     for package in work.glob("*.deb"):
         run(["dpkg-deb", "-x", package, work / "installed"])
     installed = Installation(work / "installed")
@@ -39,11 +40,11 @@ def programs(work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", nargs="?", type=pathlib.Path, metavar="DIRECTORY")
+    parser.add_argument("directory", nargs="?", type=pathlib.Path, metavar="DIRECTORY", help="copy the packages there")
     directory = parser.parse_args().directory
     missing = [tool for tool in ("dh", "dpkg-buildpackage", "lintian") if not shutil.which(tool)]
     if missing:
-        sys.exit(f"not installed: {', '.join(missing)} (of build-essential, debhelper and lintian)")
+        sys.exit(f"missing programs: {', '.join(missing)} (packages build-essential, debhelper, lintian)")
     if directory and not directory.is_dir():
         sys.exit(f"{directory}: a directory was expected")
     with tempfile.TemporaryDirectory() as temporary:
@@ -52,7 +53,7 @@ def main():
         run(["lintian", "--allow-root", "--fail-on", "error,warning", *work.glob("*.changes")])
         print("lintian finds no errors and no warnings", flush=True)
         for way, version in programs(work):
-            print(f"a program by {way} runs with attune {version}", flush=True)
+            print(f"{way}: the program runs with attune {version}", flush=True)
         for path in files if directory else []:
             print(shutil.copy(path, directory))
 

@@ -1,7 +1,7 @@
-"""The recipes for package managers fit the sources: versions, options, libraries, paths. So do the
-versions of the pages. No network.
+"""Checks the recipes for package managers against the sources: versions, options, libraries, paths; and
+the versions in CITATION.cff and CHANGELOG.md. Needs no network.
 
-Run with the build directory.
+Argument: the build directory.
 """
 import ast
 import configparser
@@ -12,7 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# A library as meson, vcpkg, Conan and Debian call it.
+# The names of each library in meson, vcpkg, Conan and Debian.
 LIBRARIES = [("fmt", "fmt", "fmt", "libfmt-dev"),
              ("libhwy", "highway", "highway", "libhwy-dev"),
              ("nlohmann_json", "nlohmann-json", "nlohmann_json", "nlohmann-json3-dev"),
@@ -26,11 +26,11 @@ def expect(held, what):
 
 
 def check_options(recipe, given, known):
-    expect(given, f"{recipe}: it sets options of meson")
+    expect(given, f"{recipe}: it sets no meson options")
     for name, value in given:
         choices = known.get(name, {}).get("choices") or ["enabled", "disabled", "auto"]
-        expect(name in known, f"{recipe}: there is no option {name}")
-        expect(value in choices, f"{recipe}: {name} is {value}, but one of {', '.join(choices)} was expected")
+        expect(name in known, f"{recipe}: unknown meson option {name}")
+        expect(value in choices, f"{recipe}: {name} is {value}; expected one of {', '.join(choices)}")
 
 
 def check_libraries(recipe, column, has):
@@ -38,7 +38,7 @@ def check_libraries(recipe, column, has):
     for name in [*needed, "libxxhash"]:
         row = next((row for row in LIBRARIES if row[0] == name), None)
         if row is None and name != "threads":
-            failed.append(f"meson.build needs {name}, which is not in the table of recipes_test.py")
+            failed.append(f"meson.build needs {name}, which is missing in LIBRARIES of recipes_test.py")
         elif row is not None:
             expect(has(row[column]), f"{recipe}: {row[column]} is missing")
 
@@ -47,12 +47,12 @@ def vcpkg(version, known):
     port = HERE / "vcpkg" / "attune"
     manifest = json.loads((port / "vcpkg.json").read_text())
     names = [entry if isinstance(entry, str) else entry["name"] for entry in manifest["dependencies"]]
-    expect(manifest["version"] == version, f"vcpkg: its version is {manifest['version']}")
+    expect(manifest["version"] == version, f"vcpkg: the version is {manifest['version']}, expected {version}")
     check_libraries("vcpkg", 1, lambda name: name in names)
     text = (port / "portfile.cmake").read_text()
     check_options("vcpkg", re.findall(r"-D(\w+)=(\w+)", text), known)
     source = re.search(r'SOURCE_PATH "\$\{CURRENT_PORT_DIR\}/([./]*)"', text)[1]
-    expect((port / source).resolve() == ROOT, "vcpkg: SOURCE_PATH is not the tree")
+    expect((port / source).resolve() == ROOT, "vcpkg: SOURCE_PATH is not the source directory")
 
 
 def conan(known):
@@ -64,16 +64,16 @@ def conan(known):
     required = re.findall(r'self\.requires\("(\w+)/', text)
     check_libraries("Conan", 2, lambda name: name in required)
     for path in [*names["folder"], *names["file"]]:
-        expect((ROOT / path).exists(), f"Conan: there is no {path}")
+        expect((ROOT / path).exists(), f"Conan: {path} does not exist")
 
 
 def debian(version, known):
     files = ("changelog", "control", "rules")
     changelog, control, rules = ((HERE / "debian" / name).read_text() for name in files)
-    expect(changelog.startswith(f"attune ({version}-"), f"Debian: its version is not {version}")
+    expect(changelog.startswith(f"attune ({version}-"), f"Debian: the version of changelog is not {version}")
     soversion = re.match(r"0\.\d+|\d+", version)[0]
-    expect(f"\nPackage: libattune{soversion}\n" in control, f"Debian: there is no package libattune{soversion}")
-    expect((HERE / "debian" / f"libattune{soversion}.install").exists(), f"Debian: libattune{soversion} installs nothing")
+    expect(f"\nPackage: libattune{soversion}\n" in control, f"Debian: control has no package libattune{soversion}")
+    expect((HERE / "debian" / f"libattune{soversion}.install").exists(), f"Debian: libattune{soversion}.install does not exist")
     needed = re.search(r"Build-Depends:(.*(?:\n .*)*)", control)[1]
     check_libraries("Debian", 3, lambda name: name in re.findall(r"[\w-]+", needed))
     check_options("Debian", re.findall(r"-D(\w+)=(\w+)", rules), known)
@@ -81,17 +81,17 @@ def debian(version, known):
 
 def pages(version):
     citation = (ROOT / "CITATION.cff").read_text()
-    expect(f"\nversion: {version}\n" in citation, f"CITATION.cff: its version is not {version}")
+    expect(f"\nversion: {version}\n" in citation, f"CITATION.cff: the version is not {version}")
     newest = re.search(r"\n## \[(?!Unreleased)(.*?)\]", (ROOT / "CHANGELOG.md").read_text())
-    expect(newest and newest[1] == version, f"CHANGELOG.md: its newest version is not {version}")
+    expect(newest and newest[1] == version, f"CHANGELOG.md: the newest version is not {version}")
 
 
 def wrap():
     file = configparser.ConfigParser()
     file.read(HERE / "attune.wrap")
-    expect(file["wrap-file"]["directory"] == "attune", "wrap: sources are expected in subprojects/attune")
+    expect(file["wrap-file"]["directory"] == "attune", "wrap: the directory is not attune")
     provided = file["provide"]["dependency_names"]
-    expect(f"override_dependency('{provided}'" in (ROOT / "meson.build").read_text(), f"wrap: nothing provides {provided}")
+    expect(f"override_dependency('{provided}'" in (ROOT / "meson.build").read_text(), f"wrap: meson.build does not provide {provided}")
 
 
 def main():
@@ -103,7 +103,7 @@ def main():
     debian(version, known)
     pages(version)
     wrap()
-    print("\n".join(failed) or "the recipes for vcpkg, Conan, Debian and meson and the pages fit the sources")
+    print("\n".join(failed) or "the recipes for vcpkg, Conan, Debian and meson, CITATION.cff and CHANGELOG.md match the sources")
     return 1 if failed else 0
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A static program with a model inside (small/): that it is small, needs no file, and writes the
-dates it should.
+"""Builds a static program with an embedded model (small/). Checks its size, that it needs no shared
+library, and its output.
 
     tests/install/small_program.py              builds in build-small/; takes minutes
-    tests/install/small_program.py --times      and how long it runs
+    tests/install/small_program.py --times      also prints run times
 """
 import collections
 import pathlib
@@ -21,7 +21,7 @@ DATES = {"3 May 1979": "1979-05-03", "June 27, 2001": "2001-06-27"}
 
 
 def installed():
-    """attune without the libraries that are optional; a static program loads no OpenBLAS."""
+    """Installs attune without optional libraries; a static program cannot load OpenBLAS."""
     build = WORK / "attune"
     if not (build / "build.ninja").exists():
         run(["meson", "setup", build, ROOT, "-Ddefault_library=static", "-Dblas=disabled", "-Dsentencepiece=disabled",
@@ -42,7 +42,7 @@ def build(program):
 
 
 def bytes_of_libraries(link_map):
-    """How many bytes of the program came from where, by the linker's map. Unwind tables are one."""
+    """Library -> its bytes in the program, by the linker's map. Unwind tables are a separate entry."""
     sizes = collections.Counter()
     kept = link_map.split("Linker script and memory map", 1)[1]
     for section, size, path in re.findall(r"^ (\.\S+)\s+0x[0-9a-f]{16}\s+0x([0-9a-f]+) (\S+)", kept, re.M):
@@ -53,7 +53,7 @@ def bytes_of_libraries(link_map):
 
 
 def milliseconds(command):
-    """The shortest of 20 runs: other programs run on the machine, too."""
+    """The minimum of 20 runs, because other load only makes a run slower."""
     def once():
         begin = time.monotonic()
         run(command)
@@ -66,7 +66,7 @@ def show_times(program):
     many = 1000
     date = next(iter(DATES))
     start, one, all_of_many = (milliseconds([program, *count * [date]]) for count in (0, 1, many))
-    print(f"{start:.2f} ms to start, read the model and end, {one:.2f} ms with a date, then {(all_of_many - one) / (many - 1):.3f} ms a date")
+    print(f"{start:.2f} ms to start, read the model and exit, {one:.2f} ms with a date, {(all_of_many - one) / (many - 1):.3f} ms per further date")
 
 
 def main():

@@ -1,8 +1,8 @@
-"""A layer can include itself and the layers below it, and nothing above: that does not compile.
+"""A layer can include itself and lower layers; including a higher layer does not compile. The order is
+tensor <- autograd <- nn <- models.
 
-Run with the build directory. Every layer's own compiler flags are tried on a file that includes a
-header of every layer, and are expected to find exactly those of the order tensor <- autograd <- nn
-<- models.
+Argument: the build directory. For each pair of layers, the test compiles an include of one layer's
+header with the compiler flags of the other layer.
 """
 import json
 import pathlib
@@ -19,7 +19,7 @@ LAYERS = {
 
 
 def flags_of(layer, commands):
-    """The command that compiles a source of the layer, without the source and the output."""
+    """The command that compiles a source of the layer, without source and output; its directory."""
     for command in commands:
         path = pathlib.Path(command["file"])
         if path.parent.name == layer and path.parent.parent.name != "tests" and "tests" not in path.parts:

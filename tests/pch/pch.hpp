@@ -1,4 +1,4 @@
-// Precompiled for the tests of each layer.
+// Precompiled header of the tests.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

@@ -1,9 +1,8 @@
-"""Each C++ block in README.md, CONTRIBUTING.md and the pages of examples/, bench/ and tests/install/
-stands, line by line, in a program under examples/, which is built and run. Files and folders that
-the pages link to exist. The page of operations has every operation that the headers declare, and no
-other.
+"""Checks README.md, CONTRIBUTING.md and the pages of examples/, bench/ and tests/install/: every C++
+block occurs, line by line, in a program under examples/, which is built and run; every linked file
+exists. The page of operations lists exactly the operations that the headers declare.
 
-Run with the source directory.
+Argument: the source directory.
 """
 import pathlib
 import re
@@ -20,13 +19,13 @@ def contains(program, block):
 
 HEADERS_OF_OPERATIONS = """tensor/functions.inc tensor/elementwise.hpp tensor/reduce.hpp tensor/arrange.hpp tensor/index.hpp
     tensor/random.hpp autograd/ops.hpp autograd/compositions.hpp autograd/loss.hpp""".split()
-# Names in code of the page that stand for functions of the reader.
-OF_THE_READER = {"f", "loss", "tokens"}
+# Placeholders in the page's code for functions of the reader.
+PLACEHOLDERS = {"f", "loss", "tokens"}
 
 
 def declared_in(header):
-    """The names of functions that a header declares outside of classes and of `detail`; a macro
-    declares its first argument.
+    """The functions that a header declares outside of classes and namespace `detail`. A macro declares
+    its first argument.
     """
     text = re.sub(r"namespace detail \{.*?\n\}  // namespace detail", "", header.read_text(), flags=re.S)
     names = re.findall(r"^(?!//|#|using |return )\w[^\n(]*[ &*>](\w+)\(", text, re.M)
@@ -34,28 +33,28 @@ def declared_in(header):
 
 
 def code_of_tables(page):
-    """The code in the tables of a page, but for the names of NumPy and PyTorch in middle columns."""
+    """The code in the first and last columns of a page's tables; middle columns have other names."""
     for row in re.findall(r"^\| (.*) \|$", page.read_text(), re.M):
         first, *middle, last = re.split(r"(?<!\\) \|", row)
         yield from re.findall(r"`([^`]+)`", first + last)
 
 
 def wrong_operations(root):
-    """Operations without a row, and names in the tables that no header declares."""
+    """Yields errors: operations without a row, and names in the tables that no header declares."""
     shown = list(code_of_tables(root / "examples/reference/operations.md"))
     words = set(re.findall(r"\w+\b(?!::)", " ".join(shown)))
     for header in HEADERS_OF_OPERATIONS:
         names = {name for name in declared_in(root / header) if not re.search("_(forward|backward)$", name)}
         if len(names) < 4:
-            yield f"{header}: only {names} were found in it"
+            yield f"{header}: fewer than 4 declarations were found: {names}"
         yield from (f"operations.md: {name} of {header} is missing" for name in sorted(names - words))
     layers = [root / layer for layer in ("tensor", "autograd", "nn")]
     code = "\n".join(path.read_text() for layer in layers for path in layer.rglob("*.hpp"))
     known = set(re.findall(r"\w+", re.sub("//.*", "", code))) | declared_in(root / HEADERS_OF_OPERATIONS[0])
     for text in shown:
         names = {a or b for a, b in re.findall(r"(?<![\w.])([a-z]\w*)\(|nn::(\w+)", text)}
-        for name in names - known - OF_THE_READER:
-            yield f"operations.md: {name} in `{text}` is declared nowhere"
+        for name in names - known - PLACEHOLDERS:
+            yield f"operations.md: {name} in `{text}` is not declared by any header"
 
 
 def main():
@@ -70,14 +69,14 @@ def main():
         for block in re.findall(r"```cpp\n(.*?)```", text, re.S):
             blocks += 1
             if not any(contains(program, lines_of(block)) for program in programs):
-                failed.append(f"{name}: this block stands in no program of examples/:\n{block}")
+                failed.append(f"{name}: no program of examples/ contains this block:\n{block}")
         for path in re.findall(r"[^[]\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S)):
             if not (page.parent / path).exists():
                 failed.append(f"{name}: {path} does not exist")
     failed += wrong_operations(root)
     if blocks < 3:
         failed.append(f"only {blocks} C++ blocks were found")
-    print("\n".join(failed) or f"{blocks} blocks of code stand in the examples")
+    print("\n".join(failed) or f"{blocks} blocks of code, all in the examples")
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""conan create tests/install/conan builds the tree that this file stands in."""
+"""conan create tests/install/conan builds this source tree."""
 import pathlib
 import re
 

@@ -1,5 +1,5 @@
-// A program of somebody who uses attune: it trains a small model, and relies on what must work
-// across the border of a shared library. Prints the version of the library, and ends with 0.
+// A program that uses attune. It trains a small model, and uses exceptions and RTTI across the boundary
+// of the shared library. Prints the version of the library and returns 0.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -12,11 +12,11 @@ using namespace attune;
 
 void expect(bool held, const char* what) {
   if (held) return;
-  std::cerr << "not so: " << what << "\n";
+  std::cerr << "failed: " << what << "\n";
   std::exit(1);
 }
 
-/// The loss of each step of a model that learns to write digits backwards.
+/// The loss of each step of a model that learns to reverse digits.
 std::vector<double> losses_of_training() {
   const Index vocabulary = 4 + 10;
   nn::Parameters params(/*seed=*/1);
@@ -54,7 +54,7 @@ bool error_is_caught() {
   return false;
 }
 
-bool score_is_known() {
+bool score_has_its_type() {
   nn::Parameters params;
   const auto score = nn::make_score(params, 2, 3, {.kind = "additive", .attention = 4});
   return dynamic_cast<const nn::AdditiveScore*>(score.get()) != nullptr &&
@@ -66,7 +66,7 @@ bool score_is_known() {
 int main() {
   expect(std::string(version()) == ATTUNE_VERSION, "headers and library have the same version");
   expect(error_is_caught(), "an exception of the library is caught by its type");
-  expect(score_is_known(), "dynamic_cast knows a class of the library");
+  expect(score_has_its_type(), "dynamic_cast works with a class of the library");
   const std::vector<double> losses = losses_of_training();
   expect(losses.back() < losses.front() / 2, "training halves the loss");
   std::cout << version() << "\n";

@@ -1,4 +1,4 @@
-// A program with a model inside, which reads no file: it writes its arguments as ISO dates.
+// A program with an embedded model, which reads no files: converts its arguments to ISO dates.
 //
 //     dates "3 May 1979" "Tuesday, 1 June 1993"
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/parameters.hpp>
 
-// MODEL is the path of a checkpoint of examples/dates. The assembler puts its bytes here.
+// MODEL is the path of a checkpoint of examples/dates. The assembler inserts its bytes here.
 asm(".pushsection .rodata\n"
     ".globl model_begin, model_end\n"
     "model_begin:\n"
@@ -26,7 +26,7 @@ namespace {
 
 using namespace attune;
 
-/// The number of words is that of the vocabularies, which a checkpoint has beside the options.
+/// The options of the checkpoint; its vocabularies determine the vocabulary sizes.
 models::BahdanauOptions options_of(const Safetensors& file, const text::Vocabulary& source,
                                    const text::Vocabulary& target) {
   models::BahdanauOptions options;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Debian has fmt and Highway as shared libraries only. Makes libfmt.a and libhwy.a of the installed
-# versions in DIRECTORY, from Debian's source packages:
+# Builds libfmt.a and libhwy.a in DIRECTORY from Debian's source packages, in the installed versions,
+# because Debian packages fmt and Highway only as shared libraries:
 #
 #   static_libraries.sh DIRECTORY
 set -eu
@@ -14,10 +14,10 @@ apt() {
   apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$PWD/sources" \
     -o Dir::State::lists="$PWD/lists" -o APT::Sandbox::User=root "$@"
 }
-# library PACKAGE SOURCE_PACKAGE NAME INCLUDES SOURCE...: paths are in the unpacked source, NAME is
-# not.
+# library PACKAGE SOURCE_PACKAGE NAME INCLUDES SOURCE...: builds NAME. INCLUDES and SOURCE are paths in
+# the source package.
 library() {
-  version=$(dpkg-query -W -f '${source:Version}\n' "$1" | head -1)  # of one architecture
+  version=$(dpkg-query -W -f '${source:Version}\n' "$1" | head -1)  # one line per architecture
   apt source --only-source "$2=$version" >/dev/null
   directory=$(find . -maxdepth 1 -type d -name "$2-*")
   archive=$3

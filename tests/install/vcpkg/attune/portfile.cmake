@@ -1,7 +1,7 @@
-# vcpkg install attune --overlay-ports=tests/install/vcpkg builds the tree that this file stands in.
+# vcpkg install attune --overlay-ports=tests/install/vcpkg builds this source tree.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../../.." ABSOLUTE)
 
-# The config for CMake finds the library by its own place, lib/cmake/attune, and there is one build of the library.
+# The CMake config locates the library relative to lib/cmake/attune; only the release configuration is built.
 set(VCPKG_BUILD_TYPE release)
 set(VCPKG_POLICY_MISMATCHED_NUMBER_OF_BINARIES enabled)
 set(VCPKG_POLICY_SKIP_MISPLACED_CMAKE_FILES_CHECK enabled)

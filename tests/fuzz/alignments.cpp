@@ -1,4 +1,4 @@
-// Word alignments: links in the Pharaoh form.
+// Word alignments in the Pharaoh format.
 #include <algorithm>
 
 #include <attune/models/text/corpus.hpp>
@@ -18,9 +18,10 @@ void fuzz_one(std::string_view input) {
   const text::PairLengths lengths{choices.between(0, 10), choices.between(0, 10)};
   const auto links = fuzz::accepted([&] { return text::parse_links(input); });
   const auto checked = fuzz::accepted([&] { return text::parse_links(input, lengths, "line"); });
-  if (links) expect(std::ranges::is_sorted(*links), "links out of order");
-  expect(!checked || checked == links, "other links with lengths");
+  if (links) expect(std::ranges::is_sorted(*links), "links are not sorted");
+  expect(!checked || checked == links, "links depend on lengths");
   if (!checked) return;
   for (const auto& [source, target] : *checked)
-    expect(source < lengths.source && target < lengths.target, "a link to no word");
+    expect(source < lengths.source && target < lengths.target,
+           "a link to a word that does not exist");
 }

@@ -1,12 +1,11 @@
-// Checkpoints of attune with other metadata and tensors than it wrote. An input is lines, each of
-// which changes something:
+// Checkpoints with changed metadata and tensors. The lines of an input are:
 //
-//     MODEL                     of which model, to begin with
-//     *NAME=VALUE               an option before it is made: one of some names, or a small number
-//     NAME=VALUE                an entry of the metadata
-//     -NAME                     an entry or a tensor that is left out
-//     @NAME=2,3                 a tensor of another shape
-//     !NAME=nan                 a tensor of one value
+//     MODEL                     the name of the model (first line)
+//     *NAME=VALUE               sets an option of the model before its construction; small numbers only
+//     NAME=VALUE                sets a metadata entry
+//     -NAME                     removes a metadata entry or tensor
+//     @NAME=2,3                 replaces a tensor by one of this shape
+//     !NAME=nan                 fills a tensor with a value
 #include <charconv>
 #include <cmath>
 #include <vector>
@@ -47,7 +46,7 @@ std::vector<Change> changes(std::string_view text) {
   return all;
 }
 
-/// Options of a model that is small whatever the changes.
+/// Options of a model, which is small for all changes.
 models::AnyModelOptions model_options(const std::string& name, const std::vector<Change>& all) {
   auto options = models::model_options(name);
   for (const char* size : {"embedding", "hidden", "attention", "readout", "inner", "longest"})
@@ -92,7 +91,7 @@ bool reads(auto load) {
   return fuzz::accepted([&] { return load(), true; }).has_value();
 }
 
-/// State in metadata that is read, written and read again.
+/// Loads a state from metadata; saving, loading and saving again must give the same metadata.
 template <class State>
 void check_state(State state, const Metadata& metadata) {
   if (!reads([&] { state.load(metadata); })) return;
@@ -100,16 +99,16 @@ void check_state(State state, const Metadata& metadata) {
   state.save(saved);
   state.load(saved);
   state.save(again);
-  expect(saved == again, "another state comes back");
+  expect(saved == again, "a saved state differs after loading");
 }
 
-/// An optimiser or a moving average.
+/// Loads an optimiser or a moving average.
 void check_steps(auto state, const Safetensors& file) {
   if (!reads([&] { state.load(file); })) return;
   Safetensors saved;
   state.save(saved);
   state.load(saved);
-  expect(state.steps() >= 0, "a negative number of steps");
+  expect(state.steps() >= 0, "the number of steps is negative");
 }
 
 void check_schedules(std::int64_t count) {
@@ -119,12 +118,12 @@ void check_schedules(std::int64_t count) {
   for (const nn::Schedule& schedule : schedules) {
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, count}) {
       const auto rate = fuzz::accepted([&] { return schedule(step); });
-      expect(!rate || (*rate >= 0 && *rate <= 1), "a schedule gives no rate");
+      expect(!rate || (*rate >= 0 && *rate <= 1), "the rate of a schedule is not in [0, 1]");
     }
   }
 }
 
-/// What a resumed run takes from a checkpoint beside the model.
+/// Loads the state of a training: optimisers, averages, schedules.
 void check_run(const Safetensors& file, nn::Parameters& parameters) {
   check_steps(nn::Adam(parameters), file);
   check_steps(nn::Sgd(parameters, {.rate = 0.1, .momentum = 0.9}), file);
@@ -142,7 +141,7 @@ void check_run(const Safetensors& file, nn::Parameters& parameters) {
   }
 }
 
-/// Reads a model, writes it and reads it again.
+/// Loads a model; after saving and loading again it must be the same.
 std::optional<pairs::Model> check_model(const std::filesystem::path& path) {
   auto model = fuzz::accepted([&] { return pairs::Model::load(path); });
   if (!model) return model;
@@ -152,17 +151,17 @@ std::optional<pairs::Model> check_model(const std::filesystem::path& path) {
   Safetensors again;
   pairs::Model::load(fuzz::scratch_file("again")).save(again);
   expect(again.metadata == file.metadata && again.tensors.size() == file.tensors.size(),
-         "another model comes back");
+         "a saved model differs after loading");
   return model;
 }
 
-/// Options that were taken from a checkpoint are taken from their own text again.
+/// Loads stored options; converting them to metadata and back must not change them.
 void check_stored(const std::filesystem::path& path) {
   const auto stored = fuzz::accepted([&] { return pairs::stored_options(path); });
   if (!stored) return;
   const Metadata map = pairs::to_metadata(*stored);
   expect(pairs::to_metadata(pairs::train_options_from(map)) == map,
-         "stored options: others come back");
+         "stored options differ after conversion to metadata");
 }
 
 void run(const std::string& name, const std::vector<Change>& all) {

@@ -28,9 +28,10 @@ void fuzz_one(std::string_view input) {
   const Metadata map = pairs::to_metadata(options);
   const fuzz::MemoryFile again_file(lines_of(map));
   pairs::TrainOptions again = pairs::train_options(true);
-  // Blanks at the ends of a path are not of the value.
+  // Fails for paths that begin or end with blanks, which read_config removes.
   if (!fuzz::accepted(
           [&] { return pairs::set_given(again, pairs::read_config(again_file.path())), true; }))
     return;
-  expect(pairs::to_metadata(again).at("model") == map.at("model"), "another model comes back");
+  expect(pairs::to_metadata(again).at("model") == map.at("model"),
+         "the model differs after reading");
 }

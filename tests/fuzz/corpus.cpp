@@ -1,4 +1,4 @@
-// Parallel texts: lines of two files or of a TSV, as text, and as numbers.
+// Parallel corpora: two files or a TSV file, read as lines, pairs and batches of ids.
 #include <algorithm>
 #include <vector>
 
@@ -21,15 +21,15 @@ void check_lines(const std::string& path, std::string_view input) {
     ends += input[i] == '\r' && !input.substr(i + 1).starts_with('\n');
   const bool nothing = input.empty() || input == "\xEF\xBB\xBF";
   expect(std::ssize(*lines) == ends + !(nothing || input.ends_with('\n') || input.ends_with('\r')),
-         "read_lines: another number of lines");
+         "read_lines: wrong number of lines");
   std::string text;
   for (const std::string& line : *lines) text += line + "\r\n";
   const fuzz::MemoryFile again("\xEF\xBB\xBF" + text);
   expect(text::read_lines(text::LineReader(again.path())) == *lines,
-         "read_lines: others come back");
+         "read_lines: lines differ after writing and reading");
 }
 
-/// The characters of the lines.
+/// A codec of the characters that occur at least twice.
 text::Codec codec_of(const std::vector<text::TextPair>& pairs, std::string text::TextPair::*side) {
   text::TokenCounts counts;
   const text::Tokenizer characters = text::Characters{};
@@ -44,12 +44,12 @@ void check_batches(const std::vector<text::Pair>& pairs, const text::BatchOption
   for (const auto& batch : *batches) {
     all.insert(all.end(), batch.begin(), batch.end());
     const text::Batch tensors = text::make_batch(pairs, batch);
-    expect(tensors.sentences() == std::ssize(batch), "make_batch: other sentences");
-    expect(options.tokens == 0 || tensors.next.size() <= options.tokens, "too large a batch");
+    expect(tensors.sentences() == std::ssize(batch), "make_batch: wrong number of sentences");
+    expect(options.tokens == 0 || tensors.next.size() <= options.tokens, "a batch is too large");
   }
   std::ranges::sort(all);
-  for (std::size_t i = 0; i < all.size(); ++i) expect(all[i] == i, "not each pair once");
-  expect(all.size() == pairs.size(), "not all pairs");
+  for (std::size_t i = 0; i < all.size(); ++i) expect(all[i] == i, "a pair is missing or repeated");
+  expect(all.size() == pairs.size(), "the number of pairs differs");
 }
 
 void check_pairs(const auto& open, fuzz::Choices& choices) {
@@ -57,7 +57,7 @@ void check_pairs(const auto& open, fuzz::Choices& choices) {
   const auto corpus = fuzz::accepted([&] { return text::read_corpus(open(), longest); });
   if (!corpus) return;
   const auto& report = corpus->report;
-  expect(report.kept() == std::ssize(corpus->pairs), "read_corpus: the report is wrong");
+  expect(report.kept() == std::ssize(corpus->pairs), "read_corpus: wrong number of pairs");
   expect(printable(to_string(report)) == to_string(report), "report: not printable");
   const text::Codec source = codec_of(corpus->pairs, &text::TextPair::source),
                     target = codec_of(corpus->pairs, &text::TextPair::target);

@@ -1,4 +1,4 @@
-// What the fuzz targets share: bytes as choices, bytes as files, and what must hold.
+// Helpers of the fuzz targets: checks, choices made from bytes, files in memory.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace attune::fuzz {
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Ends the process, and libFuzzer keeps the input.
+/// Prints the finding and aborts the process; libFuzzer then saves the input.
 [[noreturn]] inline void finding(std::string_view what) {
   fmt::print(stderr, "finding: {}\n", printable(what));
   std::abort();
@@ -35,21 +35,21 @@ inline void expect(bool holds, std::string_view what) {
   if (!holds) finding(what);
 }
 
-/// What read() returns, or nothing when it refuses with an Error, which must be one printable line.
-/// Nothing else may be thrown.
+/// The result of read(), or nullopt if it throws an Error, whose message must be one printable
+/// line. Other exceptions are not caught and end the process.
 template <class F>
 std::optional<std::invoke_result_t<F>> accepted(F read) {
   try {
     return read();
   } catch (const Error& error) {
     const std::string_view message = error.what();
-    expect(!message.empty(), "an error says nothing");
-    expect(printable(message) == message, fmt::format("not a printable line: {}", message));
+    expect(!message.empty(), "an error has an empty message");
+    expect(printable(message) == message, fmt::format("a message is not printable: {}", message));
     return std::nullopt;
   }
 }
 
-/// Bytes as choices; zeros when they are used up.
+/// Makes choices from bytes. After the last byte, all bytes are 0.
 class Choices {
  public:
   explicit Choices(std::string_view bytes) : bytes_(bytes) {}
@@ -61,17 +61,18 @@ class Choices {
     bytes_.remove_prefix(1);
     return first;
   }
-  /// In [low, high], which has at most 256 numbers.
+  /// A number in [low, high]; high - low must be less than 256.
   int between(int low, int high) { return low + byte() % (high - low + 1); }
-  bool one_in(int n) { return between(0, n - 1) == n - 1; }  // not when they are used up
-  /// All that are left.
+  bool one_in(int n) { return between(0, n - 1) == n - 1; }  // false after the last byte
+  /// All remaining bytes.
   std::string_view rest() { return std::exchange(bytes_, {}); }
 
  private:
   std::string_view bytes_;
 };
 
-/// Cuts `text` behind the first `separator`: what stood before it, or all when there is none.
+/// Removes the text up to the first `separator` from `text` (all if there is none); returns it
+/// without the separator.
 inline std::string_view take(std::string_view& text, std::string_view separator) {
   const std::size_t at = text.find(separator);
   const std::string_view first = text.substr(0, at);
@@ -79,7 +80,7 @@ inline std::string_view take(std::string_view& text, std::string_view separator)
   return first;
 }
 
-/// A file that only this process has, and only in memory.
+/// An anonymous file in memory.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view contents = {}) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -99,8 +100,8 @@ class MemoryFile {
   int fd_;
 };
 
-/// A path in memory, in a directory that ends with the process: for files that are replaced as a
-/// whole.
+/// A path in a memory file system, for files that are replaced atomically. The directory is removed
+/// when the process exits.
 inline std::filesystem::path scratch_file(const char* name) {
   static const struct Directory {
     std::filesystem::path path = fmt::format("/dev/shm/attune-fuzz-{}", ::getpid());
@@ -112,7 +113,7 @@ inline std::filesystem::path scratch_file(const char* name) {
 
 }  // namespace attune::fuzz
 
-/// What every target defines.
+/// Defined by every target: parses the input and checks the results.
 void fuzz_one(std::string_view input);
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,9 +1,9 @@
-// Graphs of random operations over random shapes: an operation refuses with one line, or gives
+// Graphs of random operations on random shapes. An operation throws a one-line Error, or:
 //
-//   * the same bits whether it is recorded or not, and with one thread or two;
-//   * gradients of the shapes of their variables, the same bits each time and for some variables
-//     alone, which agree with central differences where the graph is smooth;
-//   * after a value was overwritten in place, an error or the gradients of before.
+//   * its result has the same bits with and without recording, and with one and two threads;
+//   * gradients have the shapes of their variables and the same bits in every run, also if only some
+//     are computed; in smooth graphs they agree with central differences;
+//   * if a value is overwritten in place, backward throws or its gradients do not change.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +24,7 @@ using fuzz::expect;
 using Vars = std::vector<Var>;
 using Tensors = std::vector<Tensor>;
 
-/// What kind of values a graph begins with.
+/// The kind of the leaves' values.
 enum class Leaves { smooth, hostile, large };
 
 constexpr std::size_t most_values = 24;
@@ -34,14 +34,14 @@ struct Graph {
   DType dtype;
   std::vector<Shape> shapes;
   std::string_view program;
-  /// Which results were kept, in the first run: those of others must not depend on values.
+  /// Which results the first run kept. Later runs, with other values, keep the same results.
   std::vector<bool> kept = {};
   std::string text = {};
 };
 
 struct Run {
-  Vars variables, values;  // those which are not of the graph's dtype are constants
-  bool probed = false;     // a variable of zeros is added to each result, whose gradient it shows
+  Vars variables, values;  // values of other dtypes than the graph's are constants
+  bool probed = false;     // adds a zero variable to each result, to get the result's gradient
 };
 
 double largest(const Tensor& x) {
@@ -50,20 +50,20 @@ double largest(const Tensor& x) {
   return m;
 }
 
-/// Whether a result is one to go on with.
+/// True if later operations may use the result: it is not too large.
 bool is_wanted(const Graph& g, const Var& y) {
   if (y.size() > (g.leaves == Leaves::large ? 100'000 : 2'000)) return false;
   return g.leaves != Leaves::smooth || largest(y.value()) < 100;  // false for NaN
 }
 
-/// Chooses the inputs of operations from the values so far.
+/// Chooses the inputs of operations from the values computed so far.
 class Operands {
  public:
   Operands(fuzz::Choices& choices, const Vars& values, DType dtype)
       : choices_(choices), values_(values), dtype_(dtype) {}
 
-  /// Of the shapes that the operation is listed with, where each letter becomes any extent; or of
-  /// whatever shapes values have.
+  /// Inputs of the shapes in the list of operations, with a random extent for each letter; or
+  /// values of any shape.
   Vars of(const OpCase& op) {
     const bool any_shapes = choices_.one_in(2);
     Vars all;
@@ -76,7 +76,7 @@ class Operands {
       } else {
         Var x = any_shapes ? any() : of_shape(shape_of(input));
         elements *= std::max<Index>(1, x.size());
-        if (elements > 10'000'000) x = all.front();  // what both broadcast to would be too large
+        if (elements > 10'000'000) x = all.front();  // limits the broadcast shape
         const bool positive = input.kind != OpInput::Kind::normal;
         all.push_back(positive && x.dtype() == dtype_ ? softplus(x) + 0.25 : x);
       }
@@ -96,7 +96,7 @@ class Operands {
     return input.shape([&](char letter) { return extent(letter); });
   }
 
-  /// A value of this shape: its elements again and again. Sometimes one of another shape.
+  /// A value, its elements repeated to fill the shape. Sometimes a value of another shape.
   Var of_shape(const Shape& shape) {
     const Var& x = any();
     if (x.shape() == shape || choices_.one_in(32)) return x;
@@ -109,7 +109,7 @@ class Operands {
                    shape);
   }
 
-  /// A mask of ones and zeros, or numbers below an extent, sometimes with one beyond.
+  /// A mask of ones and zeros, or ids below an extent, sometimes with an id out of range.
   Tensor constant(const OpInput& input, bool any_shapes, const Vars& before) {
     const Shape shape = any_shapes && choices_.one_in(2) ? any().shape() : shape_of(input);
     std::vector<double> values(static_cast<std::size_t>(shape.size()));
@@ -138,7 +138,7 @@ class Operands {
 
 using Group = std::vector<OpCase>;
 
-/// The list of operations by group, so that many forms of one do not outweigh the others.
+/// The operations by group. Groups are drawn uniformly, however many variants they have.
 const std::vector<Group>& groups() {
   static const auto all = [] {
     std::vector<Group> groups;
@@ -151,7 +151,7 @@ const std::vector<Group>& groups() {
   return all;
 }
 
-/// Adds the result of one operation.
+/// Runs one operation and adds its result.
 void run_operation(Graph& g, fuzz::Choices& choices, Run& run, bool first, std::size_t& result) {
   const Group& group = groups()[choices.byte() % groups().size()];
   const OpCase& operation = group[choices.byte() % group.size()];
@@ -161,9 +161,9 @@ void run_operation(Graph& g, fuzz::Choices& choices, Run& run, bool first, std::
     g.text +=
         fmt::format(" {}: {}{}", operation.group, operation.name, y ? to_string(y->shape()) : "");
   if (!y) return;
-  expect(y->defined() && y->size() == y->shape().size(), "a result of another size");
+  expect(y->defined() && y->size() == y->shape().size(), "a result's size does not match");
   if (first) g.kept.push_back(is_wanted(g, *y));
-  expect(result < g.kept.size(), "whether an operation refuses depends on the values");
+  expect(result < g.kept.size(), "whether an operation throws depends on values");
   if (!g.kept[result++]) return;
   run.values.push_back(*y);
   if (!run.probed || y->dtype() != g.dtype) return;
@@ -181,7 +181,7 @@ Run run(Graph& g, const Tensors& leaves, bool first = false, bool probed = false
   std::size_t result = 0;
   while (!choices.done() && run.values.size() < most_values)
     run_operation(g, choices, run, first, result);
-  expect(result == g.kept.size(), "whether an operation refuses depends on the values");
+  expect(result == g.kept.size(), "whether an operation throws depends on values");
   return run;
 }
 
@@ -195,19 +195,18 @@ Var loss_of(const Graph& g, const Run& run, std::size_t leaves) {
   return total;
 }
 
-/// The gradient of each variable; undefined where the loss does not depend on it, or all of them
-/// where it depends on none.
+/// The gradient of each variable; undefined if the loss does not depend on it.
 Tensors gradients_of(const Run& run, const Var& loss) {
   Tensors all(run.variables.size());
   if (!loss.requires_gradient()) return all;
   const Gradients gradients = backward(loss);
-  expect(!fuzz::accepted([&] { return backward(loss); }), "a history is walked twice");
+  expect(!fuzz::accepted([&] { return backward(loss); }), "a second backward does not throw");
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Tensor* gradient = gradients.find(run.variables[i]);
     if (!gradient) continue;
     expect(gradient->shape() == run.variables[i].shape() &&
                gradient->dtype() == run.variables[i].dtype(),
-           "a gradient of another shape");
+           "a gradient has another shape or dtype than its variable");
     all[i] = *gradient;
   }
   return all;
@@ -232,7 +231,7 @@ Tensors copies_of(const Tensors& leaves) {
   return copies;
 }
 
-/// Of the leaves, and of all results behind them when `probed`.
+/// Gradients of the leaves, and, if `probed`, of all results.
 Tensors gradients_at(Graph& g, const Tensors& leaves, bool probed = false) {
   const Run r = run(g, leaves, /*first=*/false, probed);
   return gradients_of(r, loss_of(g, r, leaves.size()));
@@ -242,14 +241,14 @@ void check_threads(Graph& g, const Tensors& leaves, const Tensors& values,
                    const Tensors& gradients) {
   set_threads(2);
   const Run r = run(g, leaves);
-  expect(same(values_of(r), values), "two threads: other values");
+  expect(same(values_of(r), values), "with two threads, values differ");
   expect(same(gradients_of(r, loss_of(g, r, leaves.size())), gradients),
-         "two threads: other gradients");
+         "with two threads, gradients differ");
   set_threads(1);
 }
 
-/// Gradients of the variables whose bit is set, alone. Of two NaNs that are added, either may be the
-/// sum, so all count as one.
+/// Computes only the gradients of the variables whose bit is set. All NaNs are treated as equal,
+/// because the sum of two NaNs may have the bits of either.
 void check_some(Graph& g, const Tensors& leaves, const Tensors& gradients, std::size_t bits) {
   const Run r = run(g, leaves);
   const Var loss = loss_of(g, r, leaves.size());
@@ -267,10 +266,10 @@ void check_some(Graph& g, const Tensors& leaves, const Tensors& gradients, std::
       fuzz::accepted([&] { return backward(loss, some); }).value_or(Gradients());
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (const Tensor* gradient = alone.find(r.variables[i])) found[i] = one_nan(*gradient);
-  expect(same(found, expected), "some variables: other gradients");
+  expect(same(found, expected), "backward for some variables: gradients differ");
 }
 
-/// Overwrites one value between the graph and its walk.
+/// Overwrites one value between forward and backward.
 void check_overwritten(Graph& g, const Tensors& leaves, const Tensors& gradients,
                        std::size_t which) {
   const Run r = run(g, copies_of(leaves));
@@ -278,7 +277,7 @@ void check_overwritten(Graph& g, const Tensors& leaves, const Tensors& gradients
   Tensor value = r.values[which % r.values.size()].value();
   fill(value, 2);
   const auto after = fuzz::accepted([&] { return gradients_of(r, loss); });
-  expect(!after || same(*after, gradients), "gradients of what was overwritten");
+  expect(!after || same(*after, gradients), "backward used an overwritten value");
 }
 
 /// The loss at x + t u, for leaves x and directions u.
@@ -295,9 +294,9 @@ double numeric_slope(Graph& g, const Tensors& leaves, const Tensors& directions,
   return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h);
 }
 
-/// Empty, or how the slopes differ. Two steps that disagree with each other say nothing: there is a
-/// kink, or the graph is too steep. Nor does a graph in which a huge gradient arrives somewhere: of
-/// two that cancel, rounding is left.
+/// Empty, or a message with the different slopes. Also empty if the check is not meaningful: if
+/// central differences of two step sizes disagree (a kink, or a graph that is too steep), or if a
+/// gradient is huge, because rounding errors remain when huge gradients cancel.
 std::string compare_slopes(Graph& g, const Tensors& leaves, std::uint64_t seed) {
   Tensors directions;
   for (const Tensor& leaf : leaves)
@@ -315,8 +314,7 @@ std::string compare_slopes(Graph& g, const Tensors& leaves, std::uint64_t seed) 
                narrow = numeric_slope(g, leaves, directions, 3e-4);
   const double error = std::abs(slope - narrow), doubt = std::abs(wide - narrow);
   if (doubt > 1e-4 * scale || error <= 1e-5 * scale + 10 * doubt) return {};
-  return fmt::format("backward gave the slope {}, central differences {} and {}", slope, wide,
-                     narrow);
+  return fmt::format("slope by backward {}, by central differences {} and {}", slope, wide, narrow);
 }
 
 Tensors smooth_leaves(const Graph& g, std::uint64_t seed) {
@@ -325,7 +323,7 @@ Tensors smooth_leaves(const Graph& g, std::uint64_t seed) {
   return leaves;
 }
 
-/// A kink that one point happens to be at is not there at others.
+/// If slopes differ, tries other points, because the first point may be at a kink.
 void check_slopes(Graph& g, const Tensors& leaves) {
   std::string difference = compare_slopes(g, leaves, 100);
   for (std::uint64_t seed = 1; seed < 6 && !difference.empty(); ++seed) {
@@ -350,7 +348,7 @@ Shape random_shape(fuzz::Choices& choices, Leaves kind) {
   return Shape(extents);
 }
 
-/// Numbers that are seldom thought of, among others.
+/// A leaf with NaN, infinities, huge and subnormal numbers.
 Tensor hostile_leaf(const Shape& shape, DType dtype, fuzz::Choices& choices) {
   constexpr double inf = fuzz::infinity;
   constexpr double odd[] = {0,     -0.0,  1,      -1,   inf,  -inf,  fuzz::nan, 1e30,
@@ -388,9 +386,9 @@ void check(fuzz::Choices& choices) {
   const Tensors gradients = gradients_of(recorded, loss_of(g, recorded, leaves.size()));
   {
     const NoGrad no_grad;
-    expect(same(values_of(run(g, leaves)), values), "unrecorded: other values");
+    expect(same(values_of(run(g, leaves)), values), "without recording, values differ");
   }
-  expect(same(gradients_at(g, leaves), gradients), "again: other gradients");
+  expect(same(gradients_at(g, leaves), gradients), "in a second run, gradients differ");
   check_some(g, leaves, gradients, overwritten);
   check_overwritten(g, leaves, gradients, overwritten);
   if (g.leaves == Leaves::large) check_threads(g, leaves, values, gradients);
@@ -400,10 +398,10 @@ void check(fuzz::Choices& choices) {
 }  // namespace
 
 void fuzz_one(std::string_view input) {
-  static const bool once = (set_threads(1), !groups().empty());  // they hold memory
+  static const bool once = (set_threads(1), !groups().empty());  // allocates memory once
   static_cast<void>(once);
   const std::size_t before = buffer_statistics().in_use;
   fuzz::Choices choices(input);
   check(choices);
-  expect(buffer_statistics().in_use == before, "memory is kept");
+  expect(buffer_statistics().in_use == before, "memory is not freed");
 }

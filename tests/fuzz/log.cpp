@@ -1,4 +1,4 @@
-// Logs: what is read of them, how they go on after a torn line, and charts of them.
+// Training logs: reading, writing and charts.
 #include "attune/log.hpp"
 
 #include <cmath>
@@ -24,7 +24,7 @@ bool same(const Log& a, const Log& b) {
   });
 }
 
-/// With the names that are UTF-8 already, since JSON has no others.
+/// Writes the log and reads it again. Its names are UTF-8, because they were read from JSON.
 void check_written(const Log& log) {
   const fuzz::MemoryFile file;
   report::LogWriter writer(file.path(), false);
@@ -33,17 +33,17 @@ void check_written(const Log& log) {
     for (const auto& [name, value] : line) fields[name] = value;
     writer.write(fields);
   }
-  expect(same(report::read_log(file.path()), log), "read_log: another log comes back");
+  expect(same(report::read_log(file.path()), log), "read_log: the log differs after writing");
 }
 
 void check_chart(const report::Chart& chart) {
   const std::string svg = report::svg(chart);
-  expect(svg.starts_with("<svg") && svg.ends_with("</svg>"), "chart: not an element");
+  expect(svg.starts_with("<svg") && svg.ends_with("</svg>"), "chart: not an svg element");
   expect(svg.size() < 400000, "chart: too large");
   for (const char* number : {"nan", "inf"}) {
     for (const char* attribute : {"x=\"", "y=\"", "d=\"M", "width=\""})
       expect(svg.find(std::string(attribute) + number) == svg.npos,
-             "chart: a place that is no number");
+             "chart: a coordinate is not finite");
   }
 }
 

@@ -1,4 +1,4 @@
-"""Makes the binary files of corpus/: run it here. Text files there are written by hand."""
+"""Writes the binary files of corpus/, which is next to this script. Its text files are written by hand."""
 import pathlib
 import struct
 
@@ -28,7 +28,7 @@ def field(number, value):
 
 
 def model(kind, pieces, charsmap=b""):
-    """A model of sentencepiece of 1 (unigram) or 2 (BPE)."""
+    """A SentencePiece model. `kind`: 1 unigram, 2 BPE."""
     unknown, control, normal = 2, 3, 1
     special = [("<unk>", unknown), ("<s>", control), ("</s>", control)]
     proto = b""
@@ -40,7 +40,7 @@ def model(kind, pieces, charsmap=b""):
     return proto + field(2, trainer) + field(3, normalizer)
 
 
-LEAF = 0x30  # where charsmap() has the value of its key
+LEAF = 0x30  # index of the unit with the key's value in the trie of charsmap()
 
 
 def changed(table, at, number):
@@ -48,15 +48,15 @@ def changed(table, at, number):
 
 
 def charsmap(key, text):
-    """A double array (the trie of darts-clone) with one key of three bytes, and what it becomes."""
+    """A normalisation table: a double-array trie (darts-clone) with a key of three bytes, and its text."""
     units = [0] * 256
-    place, base = 0, 0
+    position, base = 0, 0
     for i, byte in enumerate(key):
-        units[place] |= (place ^ base) << 10
-        place = base ^ byte
-        units[place] = byte
+        units[position] |= (position ^ base) << 10
+        position = base ^ byte
+        units[position] = byte
         base = 0x10 * (i + 1)
-    units[place] |= (place ^ base) << 10 | 1 << 8  # it ends here
+    units[position] |= (position ^ base) << 10 | 1 << 8  # the key ends here
     units[base] = 1 << 31
     trie = struct.pack("<256I", *units)
     return struct.pack("<I", len(trie)) + trie + text + b"\0"
@@ -72,13 +72,12 @@ def main():
     write("sentencepiece/bpe", model(2, words))
     characters = charsmap("\ufb01".encode(), b"fi")
     write("sentencepiece/characters", model(2, words, characters))
-    # Tables that lead out of themselves: from the root, from the leaf, by their size, without the
-    # end of their texts.
+    # Tables with invalid offsets: at the root, at the leaf, in the size, and a text without end.
     write("sentencepiece/characters-trie", model(2, words, characters[:6] + b"\xff\xff" + characters[8:]))
     write("sentencepiece/characters-text", model(1, words, changed(characters, 4 + 4 * LEAF, 1 << 31 | 0x1000)))
     write("sentencepiece/characters-size", model(1, words, changed(characters, 0, len(characters) - 1)))
     write("sentencepiece/characters-end", model(1, words, characters[:-1]))
-    # Texts that are not UTF-8: the bytes of one, and a leaf that points into a character.
+    # Texts that are not UTF-8: invalid bytes, and a leaf that points into a character.
     write("sentencepiece/characters-bytes", model(2, words, charsmap("\ufb01".encode(), b"\xff\xffi")))
     inside = charsmap("\ufb01".encode(), "\u0133".encode())
     write("sentencepiece/characters-inside", model(2, words, changed(inside, 4 + 4 * LEAF, 1 << 31 | 1)))

@@ -1,23 +1,22 @@
 #!/bin/sh
-# Builds the fuzz targets with clang, runs each for some time, or 10 million times if that is less,
-# as many at once as there are CPUs, and prints a table. Ends with 1 when there was a finding: its
-# input and the log are then in build-fuzz/findings.
+# Builds the fuzz targets with clang, runs each for SECONDS (default: 60), at most 10 million times, one
+# target per CPU at a time, and prints a table. After a finding, the exit status is 1, and its input and
+# log are in build-fuzz/findings.
 #
 #     tests/fuzz/nightly.sh [SECONDS [TARGET...]]
 #
-# What was reached is kept in build-fuzz/corpus, where the next night goes on. CXX is clang++-14
-# unless given.
+# The corpus is kept in build-fuzz/corpus; the next run continues with it. CXX: default clang++-14.
 set -eu
 cd "$(dirname "$0")/../.."
 build=build-fuzz
 
-# run SECONDS TARGET: a line of the table.
+# run SECONDS TARGET: runs a target and prints a line of the table.
 run() {
   mkdir -p $build/corpus/"$2" $build/findings
   log=$build/findings/$2.log
   dictionary=tests/fuzz/dictionaries/$2.dict
   if [ -f "$dictionary" ]; then dictionary=-dict=$dictionary; else dictionary=; fi
-  # A file may not ask for much memory; tensors may.
+  # Limit of a single allocation in MB. Readers of files must not allocate much; tensors may.
   if [ "$2" = graph ]; then most=256; else most=32; fi
   finding=-
   UBSAN_OPTIONS=print_stacktrace=1 $build/tests/fuzz/fuzz_"$2" -max_total_time="$1" -runs=10000000 -timeout=10 \

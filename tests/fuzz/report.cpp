@@ -1,4 +1,4 @@
-// Attention as pictures: in a terminal, as SVG, in a page.
+// Heat maps of attention: in a terminal, as SVG, in an HTML page.
 #include "attune/report.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace attune;
 using fuzz::expect;
 using report::Heatmap;
 
-/// Mostly a share, sometimes what no weight can be.
+/// Mostly in [0, 1], sometimes an invalid or extreme weight.
 double weight(fuzz::Choices& choices) {
   const int byte = choices.byte();
   constexpr double odd[] = {fuzz::nan, fuzz::infinity, -1, 1e300, 5e-324, 1e-9, 2};
@@ -38,16 +38,16 @@ Heatmap heatmap(fuzz::Choices& choices, std::string_view text) {
 
 bool is_utf8(std::string_view text) { return !text::find_bad_byte(text); }
 
-/// Nothing moves the cursor but line breaks, and only colours are escape sequences.
+/// The only control characters are line breaks, the only escape sequences colours.
 void check_terminal(const std::string& lines, bool colour) {
   expect(is_utf8(lines), "terminal: not UTF-8");
   std::string plain = lines;
   for (std::size_t at = 0; colour && (at = plain.find("\x1b[", at)) != plain.npos;) {
     const std::size_t end = plain.find_first_not_of("0123456789;", at + 2);
-    expect(end != plain.npos && plain[end] == 'm', "terminal: not a colour");
+    expect(end != plain.npos && plain[end] == 'm', "terminal: an escape sequence is not a colour");
     plain.erase(at, end + 1 - at);
   }
-  // A caption may have isolates, and labels stand between left-to-right marks.
+  // Captions may contain isolates; labels are enclosed in left-to-right marks.
   expect(printable(plain, "\n\u200e\u2066\u2067\u2068\u2069") == plain,
          "terminal: a control character");
 }
@@ -56,7 +56,7 @@ void check_pictures(const Heatmap& map, fuzz::Choices& choices) {
   const bool colour = choices.one_in(2);
   const int width = choices.between(0, 100);
   const auto lines = fuzz::accepted([&] { return report::terminal(map, {colour, width}); });
-  expect(lines.has_value() == (width >= 10), "terminal: the width");
+  expect(lines.has_value() == (width >= 10), "terminal: width check is wrong");
   if (lines) check_terminal(*lines, colour);
   const auto svg = fuzz::accepted([&] { return report::svg(map, {.cell = 10}); });
   expect(svg && is_utf8(*svg), "svg: not UTF-8");
@@ -72,6 +72,6 @@ void fuzz_one(std::string_view input) {
       map.weights.size() == map.rows.size() * map.columns.size() &&
       std::ranges::all_of(map.weights, [](double w) { return std::isfinite(w) && w >= 0; });
   const bool drawn = fuzz::accepted([&] { return report::svg(map); }).has_value();
-  expect(drawn == drawable, "weights that are none are drawn, or others are not");
+  expect(drawn == drawable, "invalid weights are drawn, or valid weights are rejected");
   if (drawn) check_pictures(map, choices);
 }

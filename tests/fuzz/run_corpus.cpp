@@ -1,4 +1,4 @@
-// Runs a fuzz target over no bytes at all, and over the files of directories, each once.
+// Runs a fuzz target once on the empty input and on each file of the given directories.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   }
   LLVMFuzzerTestOneInput(nullptr, 0);
   for (const auto& path : files) {
-    std::cout << path.filename().string() << std::endl;  // the last one is the one that failed
+    std::cout << path.filename().string() << std::endl;  // the last name before a crash failed
     std::ifstream file(path, std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(file), {});
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

@@ -1,4 +1,4 @@
-// Files of tensors: what is read is written again as it was.
+// Safetensors files: writing and reading again gives the same contents.
 #include <algorithm>
 #include <cstring>
 
@@ -15,26 +15,26 @@ using fuzz::expect;
 void check_tensors(const Safetensors& file, std::size_t size) {
   std::size_t bytes = 0;
   for (const auto& [name, x] : file.tensors) {
-    expect(x.defined() && x.size() == x.shape().size(), "a tensor of another size");
-    expect(std::ranges::equal(bytes_of(x.clone()), bytes_of(x)), "clone: other elements");
+    expect(x.defined() && x.size() == x.shape().size(), "a tensor's size is wrong");
+    expect(std::ranges::equal(bytes_of(x.clone()), bytes_of(x)), "clone: elements differ");
     expect(printable(to_string(x), "\n") == to_string(x), "to_string: not printable");
     bytes += bytes_of(x).size();
   }
-  expect(bytes <= 4 * size, "more elements than the file has");  // bytes may become i32
+  expect(bytes <= 4 * size, "more elements than in the file");  // bytes are converted to i32
 }
 
 void check_same(const Safetensors& a, const Safetensors& b) {
-  expect(a.metadata == b.metadata, "other metadata come back");
-  expect(a.tensors.size() == b.tensors.size(), "another number of tensors comes back");
+  expect(a.metadata == b.metadata, "metadata differ after writing and reading");
+  expect(a.tensors.size() == b.tensors.size(), "the number of tensors differs");
   for (const auto& [name, x] : a.tensors) {
     const Tensor* y = b.find(name);
     expect(y && y->shape() == x.shape() && y->dtype() == x.dtype() &&
                std::ranges::equal(bytes_of(*y), bytes_of(x)),
-           "another tensor comes back");
+           "a tensor differs after writing and reading");
   }
 }
 
-/// A header in JSON and, behind a line break, the tensors' bytes: as a file, with its length first.
+/// Converts a JSON header, a line break and the tensors' bytes to a safetensors file.
 std::string with_length(std::string_view input) {
   const std::string_view header = fuzz::take(input, "\n");
   const std::uint64_t length = header.size();
@@ -54,7 +54,7 @@ void fuzz_one(std::string_view input) {
     save_safetensors(fuzz::scratch_file("again"), *contents);
     const Safetensors again = load_safetensors(fuzz::scratch_file("again"));
     check_same(*contents, again);
-    expect(!again.checksum.empty(), "a file without a checksum is written");
+    expect(!again.checksum.empty(), "a written file has no checksum");
   }
-  expect(buffer_statistics().in_use == before, "memory is kept");
+  expect(buffer_statistics().in_use == before, "memory is not freed");
 }

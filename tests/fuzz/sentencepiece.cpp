@@ -1,4 +1,4 @@
-// Models of sentencepiece, and tokenizers as checkpoints keep them.
+// SentencePiece models, and tokenizers in the JSON format of checkpoints.
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ void check_line(const text::Tokenizer& tokenizer, const char* line) {
   const auto tokens = fuzz::accepted([&] { return tokenizer.encode(line); });
   if (!tokens) return;
   for (const std::string& token : *tokens)
-    expect(!text::find_bad_byte(token), "a token that is not UTF-8");
+    expect(!text::find_bad_byte(token), "a token is not UTF-8");
   fuzz::accepted([&] { return tokenizer.decode(*tokens); });
   fuzz::accepted([&] { return text::words_of_tokens(line, *tokens); });
 }
@@ -37,7 +37,7 @@ void check_tokenizer(const text::Tokenizer& tokenizer) {
   const Tokens pieces = {"\u2581a", "b", "<unk>", "", "<s>", "\xFF", "<0x41>"};
   fuzz::accepted([&] { return tokenizer.decode(pieces); });
   const std::string json = to_json(tokenizer);
-  expect(to_json(text::tokenizer_from_json(json)) == json, "JSON: another tokenizer comes back");
+  expect(to_json(text::tokenizer_from_json(json)) == json, "JSON: the tokenizer differs");
 }
 
 }  // namespace

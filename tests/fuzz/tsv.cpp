@@ -1,4 +1,4 @@
-// TSVs of pairs: what a first look finds in them, and what is made of them.
+// TSV files of pairs: survey, normalisation, tokens and held-out pairs.
 #include <attune/models/text/utf8.hpp>
 
 #include "attune/data.hpp"
@@ -18,11 +18,11 @@ void check_survey(const pairs::PairFiles& files, const pairs::TestPairs& read) {
     whole += !line.empty();
     held += !line.empty() && survey->holds_out(line);
   }
-  expect(survey->pairs == whole, "another number of pairs");
+  expect(survey->pairs == whole, "survey: wrong number of pairs");
   const bool few = held <= 3 && 10 * held <= whole, one_source = 2 * held <= whole;
   expect(held >= 1 && (few || (survey->held_out.size() == 1 && one_source)),
-         "too many pairs are held out, or none");
-  expect(survey->sample.size() == static_cast<std::size_t>(whole), "not all are in the sample");
+         "survey: too many pairs are held out, or none");
+  expect(survey->sample.size() == static_cast<std::size_t>(whole), "survey: sample is incomplete");
 }
 
 }  // namespace
@@ -43,15 +43,15 @@ void fuzz_one(std::string_view input) {
   for (std::size_t i = 0; i < read->size(); ++i) {
     const std::string &source = read->lines[i], &target = read->references[i].front();
     const auto same = [](const std::string& s) { return pairs::normalized(s, false) == s; };
-    expect(same(source) && same(target), "blanks are not single");
-    expect(!target.empty(), "an empty target");
-    expect(codecs->source.decode(read->sources[i]) == source, "another source");
+    expect(same(source) && same(target), "blanks are not normalised");
+    expect(!target.empty(), "a target is empty");
+    expect(codecs->source.decode(read->sources[i]) == source, "decode(encode(source)) differs");
     text += " " + source + "\t" + target + " \tmore\t\r\n\n";
   }
   const fuzz::MemoryFile again(text);
   options.valid = again.path();
   const auto second = pairs::validation_pairs(options, {}, *codecs);
   expect(second.lines == read->lines && second.references == read->references,
-         "other pairs come back");
+         "pairs differ after writing and reading");
   check_survey(files, *read);
 }

@@ -1,4 +1,4 @@
-// Text of unknown origin: code points, words, tokens, and what is shown of it.
+// Arbitrary bytes as text: UTF-8 validation, code points, words, tokens, escaping.
 #include <algorithm>
 #include <numeric>
 
@@ -13,7 +13,7 @@ namespace {
 using namespace attune;
 using fuzz::expect;
 
-/// By the table of well-formed byte sequences (The Unicode Standard, table 3-7).
+/// Bytes of the first code point; 0 if ill-formed (The Unicode Standard, table 3-7).
 std::size_t well_formed(std::string_view text) {
   const auto in = [&](std::size_t i, int low, int high) {
     return i < text.size() && static_cast<unsigned char>(text[i]) >= low &&
@@ -40,42 +40,42 @@ std::optional<std::size_t> first_bad_byte(std::string_view text) {
 void check_words(std::string_view line) {
   const char* end = line.data();
   for (const std::string_view word : text::words(line)) {
-    expect(!word.empty() && word.data() >= end, "words: an empty one, or out of order");
-    expect(text::words(word).size() == 1, "words: one with a blank");
+    expect(!word.empty() && word.data() >= end, "words: empty or out of order");
+    expect(text::words(word).size() == 1, "words: a word contains a blank");
     end = word.data() + word.size();
   }
-  expect(end <= line.data() + line.size(), "words: one beyond the end");
+  expect(end <= line.data() + line.size(), "words: beyond the end of the line");
 }
 
 void check_tokens(std::string_view line, const text::Tokenizer& tokenizer) {
   const auto tokens = tokenizer.encode(line);
-  expect(tokenizer.encode(tokenizer.decode(tokens)) == tokens, "tokens: they do not come back");
+  expect(tokenizer.encode(tokenizer.decode(tokens)) == tokens, "tokens differ after decoding");
   const std::vector<int> words = text::words_of_tokens(line, tokens);
-  expect(words.size() == tokens.size(), "words_of_tokens: not one for each token");
+  expect(words.size() == tokens.size(), "words_of_tokens: wrong size");
   const int count = static_cast<int>(text::words(line).size());
-  for (const int word : words) expect(word >= -1 && word < count, "words_of_tokens: no such word");
+  for (const int word : words) expect(word >= -1 && word < count, "words_of_tokens: out of range");
 }
 
 void check_shown(std::string_view text) {
   const std::string shown = report::escape(text);
   expect(!first_bad_byte(shown), "escape: not UTF-8");
-  expect(shown.find_first_of("<>\"'") == shown.npos, "escape: markup");
+  expect(shown.find_first_of("<>\"'") == shown.npos, "escape: contains markup");
   expect(!first_bad_byte(printable(text)), "printable: not UTF-8");
-  expect(printable(printable(text)) == printable(text), "printable: not printable");
+  expect(printable(printable(text)) == printable(text), "printable: not idempotent");
 }
 
 }  // namespace
 
 void fuzz_one(std::string_view input) {
   const auto bad = first_bad_byte(input);
-  expect(text::find_bad_byte(input) == bad, "find_bad_byte: another byte");
+  expect(text::find_bad_byte(input) == bad, "find_bad_byte: wrong position");
   check_words(input);
   check_shown(input);
   const auto points = fuzz::accepted([&] { return text::code_points(input); });
-  expect(points.has_value() == !bad, "code_points: of what is not UTF-8, or not of what is");
+  expect(points.has_value() == !bad, "code_points: wrong validation of UTF-8");
   if (!points) return;
   expect(std::accumulate(points->begin(), points->end(), std::string()) == input,
-         "code_points: not the text");
+         "code_points: their concatenation is not the text");
   check_tokens(input, text::Characters{});
   check_tokens(input, text::Words{});
 }

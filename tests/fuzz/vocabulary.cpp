@@ -1,4 +1,4 @@
-// Vocabularies: files with a token on each line, and the JSON of checkpoints.
+// Vocabularies: files with one token per line, and the JSON format of checkpoints.
 #include <algorithm>
 #include <vector>
 
@@ -18,10 +18,10 @@ bool same(const Vocabulary& a, const Vocabulary& b) {
 
 void check_numbers(const Vocabulary& vocabulary) {
   for (std::int32_t id = 0; id < vocabulary.size(); ++id)
-    expect(vocabulary.id(vocabulary.token(id)) == id, "a token has another number");
+    expect(vocabulary.id(vocabulary.token(id)) == id, "id(token(id)) differs from id");
   for (const std::int64_t id : {std::int64_t{-1}, vocabulary.size()}) {
     expect(!fuzz::accepted([&] { return vocabulary.token(static_cast<std::int32_t>(id)); }),
-           "there is a token before the first, or behind the last");
+           "token() accepts an id out of range");
   }
 }
 
@@ -32,7 +32,7 @@ void check_codec(const Vocabulary& vocabulary, std::string_view line) {
     const auto sentence = fuzz::accepted([&] { return codec.encode(line); });
     if (!sentence) continue;
     for (const std::int32_t id : *sentence) {
-      expect(id >= Vocabulary::unknown && id < vocabulary.size(), "encode: no number of a token");
+      expect(id >= Vocabulary::unknown && id < vocabulary.size(), "encode: id out of range");
     }
     codec.decode(*sentence);
   }
@@ -44,7 +44,7 @@ void fuzz_one(std::string_view input) {
   if (const auto vocabulary = fuzz::accepted([&] { return text::vocabulary_from_json(input); })) {
     check_numbers(*vocabulary);
     const auto json = fuzz::accepted([&] { return to_json(*vocabulary); });
-    expect(json && same(text::vocabulary_from_json(*json), *vocabulary), "JSON: others come back");
+    expect(json && same(text::vocabulary_from_json(*json), *vocabulary), "JSON: tokens differ");
   }
   const fuzz::MemoryFile file(input);
   const auto vocabulary = fuzz::accepted([&] { return text::read_vocabulary(file.path()); });
@@ -53,6 +53,6 @@ void fuzz_one(std::string_view input) {
   std::string lines = "\xEF\xBB\xBF";
   for (const std::string& token : vocabulary->tokens()) lines += token + "\r\n";
   const fuzz::MemoryFile again(lines);
-  expect(same(text::read_vocabulary(again.path()), *vocabulary), "file: others come back");
+  expect(same(text::read_vocabulary(again.path()), *vocabulary), "file: tokens differ");
   check_codec(*vocabulary, input);
 }

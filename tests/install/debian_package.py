@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Builds Debian packages of the committed tree with debian/, checks them with lintian, and builds
-consumer/ against them.
+"""Builds Debian packages of the committed tree, checks them with lintian, builds consumer/ with them.
 
     tests/install/debian_package.py               builds in a temporary directory; takes minutes
     tests/install/debian_package.py DIRECTORY     copies the packages to DIRECTORY

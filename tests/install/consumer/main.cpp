@@ -1,5 +1,5 @@
-// A program that uses attune. It trains a small model, and uses exceptions and RTTI across the boundary
-// of the shared library. Prints the version of the library and returns 0.
+// A program that uses attune. It trains a small model, and uses exceptions and RTTI across the
+// boundary of the shared library. Prints the version of the library and returns 0.
 #include <cstdlib>
 #include <iostream>
 #include <string>

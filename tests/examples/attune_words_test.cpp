@@ -671,7 +671,7 @@ TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused
            {"encoder-layers", "2", "encoder.layer2.forward."},
            {"coverage", "summed", "attention"},
            {"tied", "anywhere", "tied"},
-           {"model", "seq2seq", "train it again with model = nematus"},
+           {"model", "seq2seq", "train again with model = nematus"},
            {"dropout", "2", "dropout"},
            {"model", "lstm", "model"},
            {"longest-target", "99999999999", "longest-target"},

@@ -27,7 +27,7 @@ def main():
         assert "without arguments, dates trains" in run(dates, "3 May 79", status=1)
         assert "--steps: '0' is not a whole number" in run(dates, "--steps", "0", status=1)
         refused = run(dates, status=1, ATTUNE_TARGET="none")
-        targets = re.search(r"have: ((\w+(, )?)+)(in |$)", refused)[1].strip(", ").split(", ")
+        targets = re.search(r"which have ((\w+(, )?)+)(in |$)", refused)[1].strip(", ").split(", ")
         for target, threads in [(target, threads) for target in targets for threads in "13"]:
             printed = run(dates, "--steps", "20", ATTUNE_TARGET=target, ATTUNE_THREADS=threads)
             fuses = target.startswith(("avx", "neon"))

@@ -1,12 +1,12 @@
-// A bidirectional LSTM with a conditional random field tags spans of two kinds, which differ in their
-// last word alone.
+// Sequence tagging: a bidirectional LSTM with a conditional random field (CRF) tags spans of two
+// kinds, which differ only in their last word.
 #include <iostream>
 
 #include <attune/attune.hpp>
 
 using namespace attune;
 
-/// BiLSTM-CRF (Huang, Xu and Yu, 2015): e = BiLSTM(x) W + b, and over all sequences y of tags
+/// BiLSTM-CRF (Huang, Xu and Yu, 2015): e = BiLSTM(x) W + b; for each sequence y of tags
 ///     score(y) = Σ_t e_t[y_t] + A[y_{t-1}, y_t],   p(y | x) = e^score(y) / Σ_y' e^score(y')
 class BiLstmCrf {
  public:
@@ -26,8 +26,8 @@ class BiLstmCrf {
     return (sum(all) - sum(score)) / sum(mask);
   }
 
-  /// The most probable tags (T, B): the derivative of the largest score with respect to e is 1 for
-  /// the tags on its path and 0 for others.
+  /// The most probable tags (T, B). The derivative of the maximum score with respect to e is 1 for
+  /// the tags of the best path, and 0 for others.
   Tensor tags(const Tensor& words, const Mask& mask) const {
     const Var e = variable(emissions(words, mask).value());
     const Var best = over_paths(e, mask, [](const Var& x, int axis) { return max(x, axis); });
@@ -35,12 +35,12 @@ class BiLstmCrf {
   }
 
  private:
-  /// (T, B, tags)
+  /// words (T, B) -> e (T, B, tags)
   Var emissions(const Tensor& words, const Mask& mask) const {
     return emissions_(lstm_(embedding_(words), {.mask = mask}).h);
   }
 
-  /// The scores of all sequences of tags, reduced tag by tag: e (T, B, tags) -> (B)
+  /// Reduces the scores of all tag sequences by dynamic programming: e (T, B, tags) -> (B)
   template <class Reduce>
   Var over_paths(const Var& e, const Mask& mask, Reduce reduce) const {
     Var scores = e[0];
@@ -60,8 +60,9 @@ struct Batch {
   Mask mask;
 };
 
-/// Words 0 to 3 occur everywhere; 4 begins a span, and 5 or 6 ends it. Tags: 0 outside, 1 and 2 at
-/// the beginning and in the rest of a span that 5 ends, 3 and 4 of one that 6 ends.
+/// Words 0 to 3 occur everywhere; word 4 begins a span, and 5 or 6 ends it. Tag 0 is outside of
+/// spans; a span that ends with 5 has tag 1 for its first word and 2 for the others, one that ends
+/// with 6 has tags 3 and 4.
 Batch draw(Random& random, Index size, DType dtype = DType::f32) {
   const Tensor t = unsqueeze(arange(16), 1);  // (T, 1)
   const Tensor begin = integers({size}, random, 0, 6);

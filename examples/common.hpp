@@ -1,4 +1,4 @@
-// What the example programs share: errors in one line, command lines, progress.
+// Shared code of the example programs: error messages, command lines, progress.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,6 @@
 #include <limits>
 #include <map>
 #include <new>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -30,24 +29,24 @@
 
 namespace attune::examples {
 
-/// What an exception says, in one line that a user understands.
+/// One-line error message for the user.
 inline std::string message_of(const std::exception& error) {
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return file->path1().string() + ": " + file->code().message();
-  // A container throws a length_error where no memory could be large enough.
+  // Containers throw length_error for a size that no memory could hold.
   if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const std::length_error*>(&error))
     return "there is not enough memory";
   return error.what();
 }
 
-/// The exit status that `body` returns. What it throws becomes one line on standard error,
-/// "NAME: what is wrong", and status 1; so does a standard output that cannot be written.
+/// Returns the exit status of `body`. An exception, or a failed write to standard output, prints
+/// "NAME: what is wrong" to standard error and returns 1.
 inline int run_program(const char* name, const std::function<int()>& body) {
   std::string error;
   try {
     const int status = body();
     if (std::cout.flush() && std::fflush(stdout) == 0) return status;
-    error = "standard output: it cannot be written";
+    error = "standard output: cannot be written";
   } catch (const std::exception& thrown) {
     error = message_of(thrown);
   }
@@ -55,14 +54,14 @@ inline int run_program(const char* name, const std::function<int()>& body) {
   return 1;
 }
 
-/// Arguments as they were typed: options with their values, and the others in their order.
+/// Command-line arguments: options with their values, and positional arguments in order.
 struct Arguments {
   std::vector<std::pair<std::string, std::string>> options;
   std::vector<std::string> others;
 };
 
-/// Splits `--name value`, `--name=value`, and `--name` alone where `is_flag(name)`, whose value is
-/// "yes", from the others. After `--` there are no options.
+/// Parses `--name value`, `--name=value`, and `--name` if `is_flag(name)` (its value is "yes").
+/// Other arguments, and all after `--`, are positional.
 inline Arguments split_arguments(const std::vector<std::string>& arguments,
                                  const std::function<bool(const std::string&)>& is_flag) {
   Arguments split;
@@ -80,13 +79,13 @@ inline Arguments split_arguments(const std::vector<std::string>& arguments,
     } else if (i + 1 < arguments.size()) {
       split.options.emplace_back(one.substr(2), arguments[++i]);
     } else {
-      fail(in_quotes(one), "a value was expected");
+      fail(in_quotes(one), "missing value");
     }
   }
   return split;
 }
 
-/// The lines of --help: each option with its type, help, choices and default.
+/// The text of --help: each option with its type, help, choices and default.
 inline std::string help_of(const models::OptionList& options) {
   std::string text, group;
   for (const models::Option& one : options) {
@@ -95,7 +94,7 @@ inline std::string help_of(const models::OptionList& options) {
     left.resize(std::max<std::size_t>(left.size() + 2, 32), ' ');
     std::string right = one.help;
     for (std::size_t i = 0; i < one.choices.size() && !one.is_flag; ++i)
-      right += (i == 0 ? ": " : ", ") + one.choices[i];
+      right += (i == 0 ? "; one of " : ", ") + one.choices[i];
     const std::string value = one.is_flag ? "" : one.get();
     if (!value.empty() && right.find("(default") == right.npos) right += " [" + value + "]";
     std::istringstream words(right);
@@ -110,15 +109,14 @@ inline std::string help_of(const models::OptionList& options) {
   return text;
 }
 
-/// Sets the options that are typed, and returns the other arguments. With --help it prints `usage`
-/// and the options, and ends the program. Throws on an option that is none of these, or as its
-/// `set` does.
+/// Sets `options` from the command line, and returns the positional arguments. With --help, prints
+/// `usage` and the options, and exits. Throws for an unknown option or an invalid value.
 inline std::vector<std::string> parse_command_line(int argc, char** argv, const std::string& usage,
                                                    const models::OptionList& options) {
   const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
   if (std::ranges::find(typed, "--help") != typed.end()) {
     std::cout << usage << "\n" << help_of(options);
-    if (!std::cout.flush()) fail("standard output", "it cannot be written");
+    if (!std::cout.flush()) fail("standard output", "cannot be written");
     std::exit(0);
   }
   const Arguments split = split_arguments(typed, [&](const std::string& name) {
@@ -127,7 +125,7 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
   });
   for (const auto& [name, value] : split.options) {
     const models::Option* one = models::find(options, name);
-    if (!one) fail(in_quotes("--" + name), "there is no such option; --help lists them");
+    if (!one) fail(in_quotes("--" + name), "unknown option; --help lists all options");
     try {
       one->set(value);
     } catch (const Error& error) {
@@ -137,8 +135,8 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
   return split.others;
 }
 
-/// Sets what a model was trained with, and of the options in `free` what is typed. Throws where
-/// another one is typed with another value.
+/// Sets `options` to the values a model was trained with, then those in `free` from the command
+/// line. Throws if the command line changes another option.
 inline void parse_for_model(int argc, char** argv, const models::OptionList& options,
                             const std::string& model,
                             const std::map<std::string, std::string>& trained,
@@ -151,16 +149,16 @@ inline void parse_for_model(int argc, char** argv, const models::OptionList& opt
       fail("--" + name, model + " was trained with " + in_quotes(before.at(name)));
 }
 
-/// Throws where a file to write is one of these, which are read or written, too.
+/// Throws if `output` is one of `others`, which the program also reads or writes.
 inline void require_other_file(const std::filesystem::path& output,
                                const std::vector<std::filesystem::path>& others) {
-  std::error_code none;  // what is not there is no other file
+  std::error_code none;  // missing files are not equivalent
   for (const std::filesystem::path& other : others)
     if (output == other || std::filesystem::equivalent(output, other, none))
-      fail(output.string(), "it is read or written, too: another file was expected");
+      fail(output.string(), "is also read or written by this program, expected another file");
 }
 
-/// A path as a shell reads it: in quotes where it has blanks or other characters of its syntax.
+/// A path quoted for a shell, if it contains blanks or other special characters.
 inline std::string in_shell(const std::string& path) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) || c >= 0x80 ||
@@ -190,33 +188,32 @@ inline int terminal_columns() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/// Whether standard output is a terminal that knows colours and going back in a line: TERM=dumb
-/// says that it does not.
+/// True if standard output is a terminal with escape sequences (colours, erasing a line): TERM is
+/// not "dumb".
 inline bool obeys_escapes() {
   const char* const terminal = std::getenv("TERM");
   return isatty(STDOUT_FILENO) && !(terminal && std::string_view(terminal) == "dumb");
 }
 
-/// A time after which a run ends, whatever is left of it.
+/// Time limit of a run, in seconds.
 struct TimeLimit {
-  double passed = 0;  // seconds
+  double passed = 0;
   double most = std::numeric_limits<double>::infinity();
 };
 
-/// Progress on the way to a number of steps: one line that is rewritten on a terminal, plain lines
-/// elsewhere.
+/// Progress display: one line that is rewritten on a terminal, plain lines elsewhere.
 class Progress {
  public:
-  /// `done` steps (or what `unit` says) of `total` were made before.
+  /// Starts at `done` of `total` steps (or other `unit`s).
   Progress(Index done, Index total, std::string unit = "step")
       : first_(done), total_(total), unit_(std::move(unit)) {}
   ~Progress() {
     if (open_) std::puts("");
   }
 
-  /// Shows `text`, the share done and the time left: of the steps, or of the time where that ends
-  /// sooner. On a terminal at most ten times a second, and cut to its width; elsewhere once a
-  /// minute, and when `line` asks for a lasting line.
+  /// Shows `text`, the percentage done and the remaining time: of the steps, or of `limit` if that
+  /// ends sooner. Terminal: at most ten times a second, truncated to its width; elsewhere: once a
+  /// minute. `line`: prints a permanent line at once.
   void show(Index done, const std::string& text, bool line = false, const TimeLimit& limit = {}) {
     const bool rewrites = obeys_escapes();
     if (!line && seconds_since(shown_) < (rewrites ? 0.1 : 60)) return;
@@ -230,8 +227,8 @@ class Progress {
                       count = fmt::format("  {} {}/{}", unit_, done, total_),
                       end = fmt::format("  {} left", duration(left));
     open_ = rewrites && !line;
-    // What matters most stands first in a line that the terminal may be too narrow for. "\r" goes
-    // back to the start of the last line only.
+    // The most important fields come first, since a narrow terminal truncates the line: a wrapped
+    // line could not be rewritten by "\r".
     const int columns = terminal_columns();
     std::string shown = printable(open_ ? percent + end + count + "  " + text
                                         : percent + count + "  " + text + end);

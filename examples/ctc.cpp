@@ -1,5 +1,5 @@
-// Connectionist temporal classification (Graves et al., 2006): a network hears noisy melodies, one
-// level per frame, and writes their notes without a decoder.
+// Connectionist temporal classification (Graves et al., 2006): predicts the notes of noisy melodies
+// (one value per frame) without a decoder.
 #include <iostream>
 
 #include <attune/attune.hpp>

@@ -1,19 +1,19 @@
-// Learns to write dates as ISO 8601 does, "3 May 79" as 1979-05-03, and shows what it reads for each
-// character that it writes. The model is that of D. Bahdanau, K. Cho and Y. Bengio, "Neural machine
+// Learns to convert dates to ISO 8601, "3 May 79" to 1979-05-03, and shows the attention weights of
+// each output character. The model is that of D. Bahdanau, K. Cho and Y. Bengio, "Neural machine
 // translation by jointly learning to align and translate" (2014); equation numbers are the paper's:
 //
-//   h_j  = [→h_j; ←h_j]                        annotation of character j, read both ways (eq. 7)
-//   e_ij = a(s_{i-1}, h_j)                     how well j fits what is written next (below eq. 6)
-//   α_ij = exp(e_ij) / Σ_k exp(e_ik)           weights: what the heat maps show (eq. 6)
+//   h_j  = [→h_j; ←h_j]                        annotation of character j, bidirectional (eq. 7)
+//   e_ij = a(s_{i-1}, h_j)                     alignment score (below eq. 6)
+//   α_ij = exp(e_ij) / Σ_k exp(e_ik)           attention weights, shown as heat maps (eq. 6)
 //   c_i  = Σ_j α_ij h_j                        context (eq. 5)
-//   s_i  = f(s_{i-1}, y_{i-1}, c_i)            state of the decoder (below eq. 4)
-//   p(y_i | ...) = g(y_{i-1}, s_i, c_i)        the next character (eq. 4)
+//   s_i  = f(s_{i-1}, y_{i-1}, c_i)            decoder state (below eq. 4)
+//   p(y_i | ...) = g(y_{i-1}, s_i, c_i)        distribution of the next character (eq. 4)
 //
-// models/papers.hpp has them in code.
+// models/papers.hpp implements them.
 //
 //     build/examples/dates                    trains; writes best.safetensors and report.html
 //     build/examples/dates --steps 200        the same with fewer updates
-//     build/examples/dates "3 May 79" ...     writes these dates with the weights of the last training
+//     build/examples/dates "3 May 79" ...     converts these dates with the trained weights
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -40,8 +40,8 @@ struct Example {
   std::string source, target;  // "Wed June 27 2001", "2001-06-27"
 };
 
-/// How people write dates, in letters for their fields: Y 2001, y 01, M June, m Jun, N 06, n 6, D 04, d 4,
-/// O 4th, W Wednesday, w Wed. With slashes the month stands first, otherwise the day.
+/// Date formats, with a letter for each field: Y 2001, y 01, M June, m Jun, N 06, n 6, D 04, d 4,
+/// O 4th, W Wednesday, w Wed. With slashes, the month precedes the day.
 constexpr std::array forms = {
     "Y-N-D",    "Y/N/D",         "N/D/Y", "n/d/Y",     "n/d/y",   "D.N.Y",     "d.n.Y",
     "D.N.y",    "d N y",         "d-m-Y", "M d, Y",    "m d, Y",  "M O, Y",    "M the O, Y",
@@ -81,8 +81,8 @@ std::string write(sys_days day, std::string_view form) {
   return text;
 }
 
-/// A day from 1970 to 2069, where two digits tell the year, or, with four, one of the years from
-/// 1000 to 2999. Every 16th day is held out.
+/// A random date from 1970 to 2069, where two digits determine the year; with a year of four
+/// digits, half of the dates are from 1000 to 2999. Every 16th day is held out.
 Example draw(Random& random, bool held_out) {
   using namespace std::chrono;
   const std::string_view form = forms[random.below(forms.size())];
@@ -103,13 +103,13 @@ Example draw(Random& random, bool held_out) {
 
 // ---- The model ----------------------------------------------------------------------------------
 
-/// Text as numbers, one for each of these characters.
+/// A character-level codec with this alphabet.
 text::Codec characters(std::string_view all) {
   const text::Tokenizer tokenizer{text::Characters{}};
   return {tokenizer, text::Vocabulary(tokenizer.encode(all))};
 }
 
-/// Dates as numbers, and what a model makes of them.
+/// Token ids of dates, and predictions.
 struct Task {
   text::Codec source = characters(" ,-./0123456789ABCDEFGHIJLMNOPRSTUVWYabcdefghijlmnoprstuvwy");
   text::Codec target = characters("-0123456789");
@@ -117,7 +117,7 @@ struct Task {
   text::Pair encode(const Example& example) const {
     return {source.encode(example.source), target.encode(example.target)};
   }
-  /// For each, the hypotheses of a beam search, the best one first.
+  /// For each example, the hypotheses of a beam search, the best one first.
   auto write(const auto& model, const std::vector<Example>& examples) const {
     std::vector<text::Sentence> sources;
     for (const Example& example : examples) sources.push_back(source.encode(example.source));
@@ -142,34 +142,33 @@ struct Dates : Task {
   nn::Parameters parameters{/*seed=*/1};
   models::Bahdanau model{parameters, options};
 
-  /// What `attune predict --model` reads, too.
+  /// `attune predict --model` can also read the file.
   void save() const { models::save(best_file, model, parameters, {source, target}); }
   /// Returns the checksum of the file.
   std::string load() {
     if (!std::filesystem::exists(best_file))
-      throw Error(best_file + ": no such file; without arguments, dates trains and writes it");
+      throw Error(best_file + ": no such file; run dates without arguments to train the model");
     const Safetensors file = load_safetensors(best_file);
     nn::load_parameters(file, parameters);
     return file.checksum;
   }
 };
 
-// ---- What a person looks at ---------------------------------------------------------------------
+// ---- Output -------------------------------------------------------------------------------------
 
-/// Drops blanks at the ends, and joins those inside. Throws on characters that occur in no date.
+/// Normalises blanks. Throws for a character that is not in the vocabulary.
 Example typed(const std::string& text, const text::Codec& source) {
   const text::Tokenizer words;
   const std::string date = words.decode(words.encode(text));
-  if (date.empty()) throw Error(in_quotes(text) + ": a date is expected");
+  if (date.empty()) throw Error(in_quotes(text) + ": expected a date");
   for (const std::string& c : source.tokenizer.encode(date))
     if (source.vocabulary.id(c) == text::Vocabulary::unknown)
-      throw Error(in_quotes(text) + ": " + in_quotes(c) +
-                  " is in none of the dates that the model learns from");
+      throw Error(in_quotes(text) + ": " + in_quotes(c) + " does not occur in the training dates");
   return {date, ""};
 }
 
-/// Prints what the model makes of each line, with its α as a heat map: what it reads (across) for
-/// each character that it writes (down). Returns the same as HTML.
+/// Prints the prediction for each line, with α as a heat map: rows are output characters, columns
+/// input characters. Returns the same as HTML.
 std::string show(const Dates& dates, const std::vector<std::string>& lines) {
   std::vector<Example> examples;
   for (const std::string& line : lines) examples.push_back(typed(line, dates.source));
@@ -179,7 +178,7 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines) {
     const models::Hypothesis& best = written[i].front();
     const std::string target = dates.target.decode(best.words);
     const std::string title = examples[i].source + " -> " + target;
-    // Without the weights of </s>, which is written last.
+    // Without the weights of </s>, the last token.
     const report::Heatmap map{
         .rows = dates.target.tokenizer.encode(target),
         .columns = dates.source.tokenizer.encode(examples[i].source),
@@ -199,13 +198,14 @@ void save_report(const std::string& heatmaps, double exact, const std::string& c
           "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
           "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
           "pre{overflow:auto}</style>"
-          "<h1>Dates, written as ISO 8601</h1><p>"
+          "<h1>Dates, converted to ISO 8601</h1><p>"
        << 100 * exact
-       << " % of 2000 held-out dates are exactly right. Below, the attention weights: what the "
-          "model reads (across) for each character that it writes (down).\n"
+       << " % of 2000 held-out dates are exactly right. Below, the attention weights: rows are "
+          "output "
+          "characters, columns input characters.\n"
        << heatmaps << "<h2>Training</h2><pre>\n"
        << curve << "</pre>\n";
-  write_file(report_file, page.str());  // the old page or the new one, never a part
+  write_file(report_file, page.str());  // atomic
 }
 
 void train(Index steps) {
@@ -243,11 +243,11 @@ void train(Index steps) {
               << " s left" << std::endl;
   }
   const std::string checksum = dates.load();
-  std::cout << "\nWhat it reads (across) for each character it writes:\n\n";
+  std::cout << "\nAttention weights (rows: output characters, columns: input characters)\n\n";
   save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}), best,
               curve);
   std::cout << best_file << ", " << report_file << "\nchecksum of the weights: " << checksum
-            << " (products: " << matmul_backends_used()
+            << " (matrix products: " << matmul_backends_used()
             << ")\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";
 }
 
@@ -255,8 +255,8 @@ int main(int argc, char** argv) {
   return examples::run_program("dates", [&] {
     Index steps = 1200;
     const auto dates = examples::parse_command_line(
-        argc, argv, "usage: dates [--steps NUMBER] trains; dates DATE ... writes them as ISO 8601",
-        {models::option("steps", "updates", steps, 1, 1e9)});
+        argc, argv, "usage: dates [--steps NUMBER] trains; dates DATE ... converts to ISO 8601",
+        {models::option("steps", "number of updates", steps, 1, 1e9)});
     if (dates.empty()) return train(steps), 0;
     Dates trained;
     trained.load();

@@ -1,11 +1,11 @@
-// Forecasts measurements: reads the last rows of a CSV (the look-back) and writes the next ones (the
-// horizon), each column by itself. Two models learn it:
-//   segments  a GRU reads segments of a day and attends to them for each day to come; after SegRNN
-//             (Lin et al., 2023), which has no attention
-//   linear    one matrix from the past to the future: NLinear (Zeng et al., 2023), the baseline
+// Time series forecasting: from the last rows of a CSV file (the look-back), predicts the next rows
+// (the horizon), separately for each column. Two models:
+//   segments  a GRU encodes segments (days); a decoder predicts each segment of the horizon with
+//             attention to them; based on SegRNN (Lin et al., 2023), which has no attention
+//   linear    one matrix from look-back to horizon: NLinear (Zeng et al., 2023), the baseline
 //
-//     build/examples/forecast train FILE.csv      trains both; writes weights, a table and a picture
-//     build/examples/forecast evaluate FILE.csv   the table and the picture, with these weights
+//     build/examples/forecast train FILE.csv      trains both; writes weights and a heat map
+//     build/examples/forecast evaluate FILE.csv   errors and heat map with these weights
 //     build/examples/forecast predict FILE.csv    the rows after the last one, as CSV
 #include <charconv>
 #include <cstring>
@@ -23,12 +23,11 @@ using namespace attune;
 using namespace std::chrono;
 using std::string, std::vector;
 
-// ---- The CSV: a header, a time in the first column and numbers in the others, at equal distances
+// ---- CSV: a header, equidistant times in the first column, numbers in the others
 
 using Time = sys_time<microseconds>;
 
-/// 2016-07, 2016/7/1, 2016-07-01 05:00:00.25, 2016-07-01T05:00+02:00, ...: in UTC, or as it is
-/// without a zone.
+/// 2016-07, 2016/7/1, 2016-07-01 05:00:00.25, 2016-07-01T05:00+02:00, ...; UTC if it has a zone
 std::optional<Time> parse_time(string text) {
   for (char& c : text) c = c == '/' ? '-' : c == 'T' ? ' ' : c;
   std::tm date{};
@@ -47,7 +46,7 @@ std::optional<Time> parse_time(string text) {
   }
   const int day = date.tm_mday;
   const seconds zone(date.tm_gmtoff), time(timegm(&date));
-  if (!rest || *rest || date.tm_mday != day) return {};  // 30 February is 1 March
+  if (!rest || *rest || date.tm_mday != day) return {};  // timegm turns 30 February into 1 March
   return Time(time - zone + microseconds(std::llround(1e6 * fraction)));
 }
 
@@ -58,23 +57,24 @@ string to_string(Time time) {
 }
 
 struct Table {
-  vector<string> columns;  // that of the times first
+  vector<string> columns;  // header; columns[0] is the time
   Time first = {};
-  microseconds interval = {};  // from 28 days on: as `step` says
+  microseconds interval = {};  // if 28 days or more, `step` defines the times
   enum { months_from_day, ends_of_months, equidistant } step = months_from_day;
   Tensor values = {};  // (rows, C) f64
-  string zone = {};    // Z where the first time was converted to UTC
+  string zone = {};    // "Z" if times were converted to UTC
 
   Time time(Index row) const {
     if (interval < days(28) || step == equidistant) return first + row * interval;
     const year_month_day date(floor<days>(first));
     const year_month month = date.year() / date.month() + row * round<months>(interval);
-    const day end = (month / last).day();  // of 31 January, too, where the month is February
+    const day end = (month / last).day();  // a month after 31 January is 28 February
     const day of_month = step == ends_of_months ? end : std::min(end, date.day());
     return sys_days(month / of_month) + (first - floor<days>(first));
   }
 
-  /// Whether a row has this time, in the first `step` in which the rows before it have theirs, too.
+  /// True if `row` has the time `its`. Tries the values of `step` in order, and selects the first
+  /// that also gives the times of all rows before.
   bool reaches(Index row, Time its) {
     if (time(row) == its) return true;
     Table other = *this;
@@ -88,7 +88,7 @@ struct Table {
   }
 };
 
-/// The fields of RFC 4180, without the blanks around them; a quote ends in its line.
+/// The fields of a line (RFC 4180), without surrounding blanks. Quotes must end in the same line.
 vector<string> fields_of(const string& line, char separator, const text::LineReader& lines) {
   vector<string> fields(1);
   bool quoted = false;
@@ -99,7 +99,7 @@ vector<string> fields_of(const string& line, char separator, const text::LineRea
     else if (line[i] != '"' || (quoted && i > 0 && line[i - 1] == '"'))  // "" is one quote
       fields.back() += line[i];
   }
-  if (quoted) lines.fail("the end of a quote was expected");
+  if (quoted) lines.fail("expected a closing quote");
   for (string& field : fields) {
     field.erase(field.find_last_not_of(" \t") + 1);
     field.erase(0, field.find_first_not_of(" \t"));
@@ -107,12 +107,12 @@ vector<string> fields_of(const string& line, char separator, const text::LineRea
   return fields;
 }
 
-/// The header's first comma, semicolon or TAB outside quotes separates fields. Throws an Error
-/// "FILE:LINE: what was expected".
+/// The first comma, semicolon or TAB outside quotes in the header is the separator. Throws an Error
+/// "FILE:LINE: expected ..., got ...".
 Table read_table(const string& path) {
   text::LineReader lines{std::filesystem::path(path)};
   const auto refuse = [&](const string& expected, const string& field) {
-    lines.fail(expected + " was expected, not " + in_quotes(field));
+    lines.fail("expected " + expected + ", got " + in_quotes(field));
   };
   const string header = lines.next().value_or("");
   std::size_t at = 0;
@@ -147,11 +147,11 @@ Table read_table(const string& path) {
       double& value = values.emplace_back(NAN);
       const auto [last, error] = std::from_chars(number.data() + plus, end, value);
       if (error != std::errc() || last != end || !std::isfinite(value))
-        refuse(in_quotes(table.columns[i]) + ": a number", fields[i]);
+        refuse("a number in column " + in_quotes(table.columns[i]), fields[i]);
     }
     ++row;
   }
-  if (table.interval == 0us) lines.fail("two rows were expected");
+  if (table.interval == 0us) lines.fail("expected at least two rows");
   table.values =
       Tensor::of({std::ssize(values) / (width - 1), width - 1}, std::span<const double>(values));
   return table;
@@ -169,26 +169,26 @@ struct Options {
 
 models::OptionList options_of(Options& o) {
   using models::option;
-  return {option("look-back", "rows L to read", o.look_back, 2, 1 << 16),
-          option("horizon", "rows H to forecast", o.horizon, 1, 1 << 16),
-          option("segment", "rows w of a segment", o.segment, 1, 1 << 16),
-          option("hidden", "size N of states", o.hidden, 2, 1 << 16),
-          option("score", "of attention: additive, dot, general, ...; or none", o.score),
-          option("dropout", "rate on annotations and outputs", o.dropout, 0, 0.99),
-          option("steps", "updates; linear has three times as many", o.steps, 1, 1e9),
-          option("rate", "learning rate of Adam; linear has five times as much", o.rate, 1e-9, 2),
-          option("parts", "rows to train, validate and test on (default 70, 10, 20 %)", o.parts, 1),
-          option("seed", "of initial values, order and dropout", o.seed, 0, 0x1p64),
-          option("weights", "file that train writes", o.weights, "FILE")};
+  return {option("look-back", "number of rows to read, L", o.look_back, 2, 1 << 16),
+          option("horizon", "number of rows to forecast, H", o.horizon, 1, 1 << 16),
+          option("segment", "rows per segment, w", o.segment, 1, 1 << 16),
+          option("hidden", "hidden size, N", o.hidden, 2, 1 << 16),
+          option("score", "attention score: additive, dot, general, ...; or none", o.score),
+          option("dropout", "dropout rate of annotations and outputs", o.dropout, 0, 0.99),
+          option("steps", "number of updates; linear: 3 times as many", o.steps, 1, 1e9),
+          option("rate", "learning rate of Adam; linear: 5 times this rate", o.rate, 1e-9, 2),
+          option("parts", "training, validation, test rows (default: 70, 10, 20 %)", o.parts, 1),
+          option("seed", "random seed: initial weights, order, dropout", o.seed, 0, 0x1p64),
+          option("weights", "file of the weights, written by train", o.weights, "FILE")};
 }
 
-/// past (L, B, C) -> future (H, B, C); appends attention weights (S, B · C) of each segment to come
+/// past (L, B, C) -> forecast (H, B, C); appends attention weights (S, B · C) per predicted segment
 using Network = std::function<Var(const Tensor& past, vector<Tensor>* weights)>;
 
-/// The last row read, x_L: both models add what they compute to it.
+/// The last row, x_L: both models predict differences from it.
 Tensor last_of(const Tensor& past) { return past.slice(past.dim(0) - 1, past.dim(0)); }
 
-/// y = (x - x_L) W + b + x_L, of the last 336 rows
+/// y = (x - x_L) W + b + x_L, where x are the last 336 rows
 Network linear(const nn::Scope& scope, const Options& o) {
   const Index rows = std::min<Index>(o.look_back, 336);
   const auto uniform = nn::init::uniform(-1 / std::sqrt(rows), 1 / std::sqrt(rows));
@@ -199,14 +199,15 @@ Network linear(const nn::Scope& scope, const Options& o) {
   };
 }
 
-/// An encoder reads segments of w rows. For each segment to come the decoder makes one step from the
-/// encoder's last state, reading vectors of the segment's number and of the column, and attends:
+/// The encoder reads segments of w rows. For each segment i of the horizon, the decoder takes one
+/// step from the encoder's final state; its input are embeddings of i and of the column:
 ///     x_j = relu(segment_j W_x + b_x),   h_j = GRU(x_j, h_{j-1})
 ///     s_i = GRU([p_i; q_column], h_n),   c_i = a(s_i, h),   y_i = [s_i; c_i] W_y + b_y + x_L
 Network segments(const nn::Scope& scope, const Options& o, Index C) {
   const Index w = o.segment, N = o.hidden;
   if (o.look_back % w != 0 || o.horizon % w != 0)
-    fail("--segment", "it must divide look-back and horizon");
+    fail("--segment",
+         fmt::format("{} must divide look-back {} and horizon {}", w, o.look_back, o.horizon));
   const nn::Linear input(scope / "input", w, N);
   const nn::Gru encoder(scope / "encoder", N, N), decoder(scope / "decoder", N, N);
   const Var p = scope.add("p", {o.horizon / w, N / 2}, nn::init::normal(1)),
@@ -240,7 +241,7 @@ Network segments(const nn::Scope& scope, const Options& o, Index C) {
   };
 }
 
-// ---- Training, errors, and what the three commands have in common
+// ---- The commands train, evaluate and predict
 
 int run(int argc, char** argv) {
   Options o;
@@ -258,19 +259,19 @@ int run(int argc, char** argv) {
   if (!trains)
     examples::parse_for_model(argc, argv, options_of(o), weights, file.metadata, {"weights"});
   if (!trains && nn::load_text(file.metadata, "columns") != columns)
-    fail(typed[1], "its columns are not those of " + weights);
+    fail(typed[1], "its columns differ from those of " + weights);
   const Index L = o.look_back, H = o.horizon, rows = table.values.dim(0), C = table.values.dim(1);
   nn::Parameters parameters = trains ? nn::Parameters(o.seed) : nn::Parameters(file);
   const Network network = segments(parameters, o, C), baseline = linear(parameters / "linear", o);
 
-  // Each column is scaled to mean 0 and standard deviation 1 in the rows to train on.
-  if (!o.parts.empty() && o.parts.size() != 3) fail("--parts", "three numbers were expected");
+  // Each column is scaled to mean 0 and standard deviation 1 over the training rows.
+  if (!o.parts.empty() && o.parts.size() != 3) fail("--parts", "expected three numbers");
   if (o.parts.empty()) o.parts = {rows * 7 / 10, rows / 10, rows - rows * 7 / 10 - rows / 10};
   const Tensor seen = table.values.slice(0, std::min(rows, o.parts[0]));
   const double n = static_cast<double>(seen.dim(0));
   const Tensor centre = sum(seen / n, {0});
   const Tensor spread = norm(seen - centre, 0) / std::sqrt(n);
-  // Of one value, up to the rounding of its mean: not scaled.
+  // A constant column (up to the rounding error of its mean) is not scaled.
   const Tensor deviation = where(greater(spread, 1e-13 * abs(centre)), spread, 1);
   const nn::NamedTensors scaling{{"scaling.mean", centre}, {"scaling.deviation", deviation}};
   if (!trains) nn::load_tensors(file, scaling);
@@ -284,22 +285,22 @@ int run(int argc, char** argv) {
     save_safetensors(weights, best);
   };
 
-  // Windows (B) are the numbers of their first rows to forecast. Rows from `offset` after these on:
-  // (steps, B, C)
+  // windows (B): first rows to forecast. Rows windows + offset, ..., + steps - 1: (steps, B, C)
   const auto cut = [&](const Tensor& windows, double offset, Index steps) {
     const Tensor steps_on = (arange(steps, DType::f64) + offset).reshape({-1, 1});
     return gather(values, (windows + steps_on).to(DType::i32));
   };
-  // All windows that forecast rows of a part; they may read rows of the part before.
+  // All windows whose horizon lies in a part (0: training, 1: validation, 2: test).
   const auto windows_of = [&](std::size_t part) {
     const Index begin = std::reduce(&o.parts[0], &o.parts[part]), first = std::max(begin, L),
                 end = std::min(rows, begin + o.parts[part]) - H + 1;
     if (first >= end)
-      fail(typed[1], fmt::format("the {} rows to {} on are too few to read {} and forecast {}",
-                                 o.parts[part], vector{"train", "validate", "test"}[part], L, H));
+      fail(typed[1],
+           fmt::format("{} {} rows are too few for look-back {} and horizon {}", o.parts[part],
+                       vector{"training", "validation", "test"}[part], L, H));
     return arange(end - first, DType::f64) + static_cast<double>(first);
   };
-  // Mean squared and mean absolute error of each row ahead: (2, H)
+  // Mean squared and mean absolute error of each row of the horizon: (2, H)
   const auto errors = [&](const Network& forecast, const Tensor& windows) {
     const NoGrad no_grad;
     const Index n = windows.size();
@@ -347,7 +348,7 @@ int run(int argc, char** argv) {
       }
       progress.show(step + 1, status, validates);
     }
-    if (!std::isfinite(best)) fail(typed[1], name + ": the error of validation is not finite");
+    if (!std::isfinite(best)) fail(typed[1], name + ": the validation error is not finite");
     nn::load_parameters(load_safetensors(weights), parameters);  // the best ones
   };
   if (trains) {
@@ -357,7 +358,7 @@ int run(int argc, char** argv) {
 
   const NoGrad no_grad;
   if (command == "predict") {
-    if (rows < L) fail(typed[1], fmt::format("it has {} rows, but {} are read", rows, L));
+    if (rows < L) fail(typed[1], fmt::format("has {} rows, expected the look-back {}", rows, L));
     const Tensor y =
         network(cut(full({1}, rows, DType::f64), -L, L), nullptr).value().reshape({H, C});
     const Tensor unscaled = y.to(DType::f64) * deviation + centre;
@@ -373,14 +374,14 @@ int run(int argc, char** argv) {
   const Tensor tests = windows_of(2);
   const Tensor of_segments = errors(network, tests), of_linear = errors(baseline, tests);
   fmt::print("{} windows\nrows ahead    segments: MSE   MAE    linear: MSE   MAE\n", tests.size());
-  for (Index part = 0, parts = std::min<Index>(H, 6); part <= parts; ++part) {  // and then all rows
+  for (Index part = 0, parts = std::min<Index>(H, 6); part <= parts; ++part) {  // last: all rows
     const Index begin = part % parts * H / parts, end = part < parts ? (part + 1) * H / parts : H;
     const auto of = [&](const Tensor& errors) { return mean(errors.slice(begin, end)).item(); };
     fmt::print("{:>4} to {:>4} {:>15.3f} {:.3f} {:>14.3f} {:.3f}\n", begin + 1, end,
                of(of_segments[0]), of(of_segments[1]), of(of_linear[0]), of(of_linear[1]));
   }
-  // α: how much of each segment read (across) the context of each segment to come (down) has; the
-  // mean over the columns of some windows.
+  // Attention weights α: rows are predicted segments, columns input segments; mean over the columns
+  // of up to 256 windows.
   vector<Tensor> alphas;
   network(cut(tests.slice(0, std::min<Index>(256, tests.size())), -L, L), &alphas);
   if (alphas.empty()) return 0;

@@ -1,10 +1,10 @@
-// A character language model: a decoder-only Transformer (Radford et al., 2019, in small) learns to
-// predict the next character, and then writes a text of its own.
+// A character language model: trains a small decoder-only Transformer (Radford et al., 2019) to
+// predict the next character, then generates text.
 //
-//     build/examples/gpt TEXT.txt                  trains: 4 layers, 128 wide, context 64
+//     build/examples/gpt TEXT.txt                  trains: 4 layers, width 128, context 64
 //     build/examples/gpt TEXT.txt --layers 6 --heads 6 --width 192 --context 128 --batch 32
 //                        --dropout 0.1 --steps 3000
-//     build/examples/gpt gpt.safetensors           writes with the weights of a training
+//     build/examples/gpt gpt.safetensors           generates text with trained weights
 #include <cmath>
 #include <iostream>
 #include <numbers>
@@ -28,23 +28,23 @@ struct Options {
 
 models::OptionList options_of(Options& o) {
   using models::option;
-  constexpr double most = 1e6, longest = 16384;  // the time of a window grows with its square
-  return {option("layers", "layers", o.layers, 1, 64),
-          option("heads", "heads of the attention", o.heads, 1, most),
-          option("width", "size of character vectors and states", o.width, 1, most),
-          option("context", "characters that the model sees", o.context, 2, longest),
-          option("batch", "windows of that many characters in an update", o.batch, 1, most),
-          option("dropout", "rate on vectors, attention weights and what a layer adds", o.dropout,
-                 0, 0.99),
-          option("steps", "updates", o.steps, 1, most),
-          option("rate", "largest learning rate; it falls to a tenth", o.rate, 1e-9, 1),
-          models::choice("precision", "of matrix products; f32 where that is faster", o.precision,
-                         {"f32", "bf16x3", "bf16"}),
-          option("seed", "of initial values, windows and dropout", o.seed, 0, 1e18),
-          option("out", "file for the weights", o.out)};
+  constexpr double most = 1e6, longest = 16384;  // the time grows with the square of the context
+  return {option("layers", "number of layers", o.layers, 1, 64),
+          option("heads", "number of attention heads", o.heads, 1, most),
+          option("width", "size of embeddings and hidden states", o.width, 1, most),
+          option("context", "context length, in characters", o.context, 2, longest),
+          option("batch", "windows of --context characters per update", o.batch, 1, most),
+          option("dropout", "dropout rate of embeddings, attention weights and sublayer outputs",
+                 o.dropout, 0, 0.99),
+          option("steps", "number of updates", o.steps, 1, most),
+          option("rate", "maximum learning rate; decays to a tenth", o.rate, 1e-9, 1),
+          models::choice("precision", "precision of matrix products; f32 is used if it is faster",
+                         o.precision, {"f32", "bf16x3", "bf16"}),
+          option("seed", "random seed: initial weights, windows, dropout", o.seed, 0, 1e18),
+          option("out", "output file of the weights", o.out)};
 }
 
-/// The characters of a text, and the text as their numbers.
+/// A text as character ids, and its alphabet.
 struct Text {
   text::Codec codec;
   text::Sentence ids;
@@ -62,7 +62,7 @@ struct Text {
   }
 };
 
-/// Columns of `context` characters from each place, and those that come next: (T, B).
+/// Windows of `context` characters that begin at `places`, and the next characters: (T, B) each.
 models::Target windows(std::span<const std::int32_t> ids, const std::vector<Index>& places,
                        Index context) {
   const Index B = std::ssize(places);
@@ -79,7 +79,7 @@ models::Target windows(std::span<const std::int32_t> ids, const std::vector<Inde
   return batch;
 }
 
-/// Mean loss of windows side by side: each character but the first is predicted once.
+/// Mean loss over adjacent windows: predicts each character except the first once.
 double validation_loss(const models::TransformerLm& model, std::span<const std::int32_t> ids,
                        Index context) {
   const NoGrad no_grad;
@@ -97,7 +97,7 @@ double validation_loss(const models::TransformerLm& model, std::span<const std::
   return total / count;
 }
 
-/// Prints four texts that begin a line.
+/// Generates and prints four texts, each after a line break.
 void write(const models::TransformerLm& model, const text::Codec& codec, Index context) {
   for (const auto& sampled :
        models::sample(model, models::no_source(4), {.temperature = 0.8},
@@ -106,7 +106,8 @@ void write(const models::TransformerLm& model, const text::Codec& codec, Index c
 }
 
 void train(const std::string& file, const Options& o) {
-  if (o.out.extension() != ".safetensors") fail("--out", "FILE.safetensors was expected");
+  if (o.out.extension() != ".safetensors")
+    fail("--out", "expected FILE.safetensors, got " + in_quotes(o.out.string()));
   if (const auto directory = o.out.parent_path(); !directory.empty() && !is_directory(directory))
     fail("--out", directory.string() + " is not a directory");
   const Text text(file);
@@ -114,7 +115,7 @@ void train(const std::string& file, const Options& o) {
   const std::span train(text.ids.data(), part), valid = std::span(text.ids).subspan(part);
   if (std::ssize(valid) <= o.context)
     throw Error(file + ": " + std::to_string(text.ids.size()) +
-                " characters are too few: a tenth of them must exceed the context");
+                " characters are too few: a tenth of them must exceed --context");
 
   nn::Parameters params(o.seed);
   const Index vocabulary = text.codec.vocabulary.size();
@@ -127,13 +128,13 @@ void train(const std::string& file, const Options& o) {
                                                        .inner_dropout = 0},
                                              .decoder_layers = o.layers});
   nn::Adam adam(params, {.beta2 = 0.99, .weight_decay = 0.1, .decays = nn::matrices_only});
-  const auto rate = [&](Index step) {  // cosine to a tenth of it
+  const auto rate = [&](Index step) {  // warm-up of 100 steps, cosine decay to a tenth
     const double cosine = (1 + std::cos(std::numbers::pi * step / o.steps)) / 2;
     return std::min(1.0, (step + 1) / 100.0) * o.rate * (0.1 + 0.9 * cosine);
   };
   Random random(o.seed);
   const Precision precision = fastest_precision(o.precision);
-  std::cout << params.count() << " parameters, " << threads() << " threads, products in "
+  std::cout << params.count() << " parameters, " << threads() << " threads, matrix products in "
             << to_string(precision) << ", " << std::ssize(train) << " characters, "
             << vocabulary - 4 << " different ones\n";
 
@@ -164,7 +165,7 @@ int main(int argc, char** argv) {
   return examples::run_program("gpt", [&] {
     Options o;
     const std::string usage =
-        "usage: gpt TEXT.txt [OPTIONS] trains; gpt WEIGHTS.safetensors writes";
+        "usage: gpt TEXT.txt [OPTIONS] trains; gpt WEIGHTS.safetensors generates text";
     const auto files = examples::parse_command_line(argc, argv, usage, options_of(o));
     if (files.size() != 1) throw Error(usage);
     if (!files[0].ends_with(".safetensors")) return train(files[0], o), 0;

@@ -1,11 +1,11 @@
-// A graph attention network predicts the communities of a graph, of which 1 node in 10 is labelled.
+// Node classification: a graph attention network predicts communities; 1 node in 10 is labelled.
 #include <iostream>
 
 #include <attune/attune.hpp>
 
 using namespace attune;
 
-/// Graph attention (Veličković et al., 2018), for K heads of size F, over the edges j -> i:
+/// Graph attention (Veličković et al., 2018) with K heads of size F over edges j -> i:
 ///     h_i' = Σ_j α_ij h_j W,   α_i = softmax_j(leaky_relu(a_to · h_i W + a_from · h_j W, 0.2))
 class GraphAttention {
  public:
@@ -14,7 +14,7 @@ class GraphAttention {
         a_from_(scope.add("a_from", {heads, size}, nn::init::glorot())),
         a_to_(scope.add("a_to", {heads, size}, nn::init::glorot())) {}
 
-  /// x (N, in), nodes at both ends of the edges, from and to (E) i32 -> (N, K, F)
+  /// x (N, in); edges from[e] -> to[e], (E) i32 -> (N, K, F)
   Var operator()(const Var& x, const Tensor& from, const Tensor& to) const {
     const Index nodes = x.dim(0);
     const Var h = reshape(matmul(x, W_), {nodes, a_to_.dim(0), a_to_.dim(1)});
@@ -36,8 +36,8 @@ int main() {
   const GradcheckResult result = gradcheck(small, [&] { return checked(points, begins, ends); });
   std::cout << "graph attention: " << result << "\n";
 
-  // 4 communities of 100 nodes. Of the 8 edges to a node, 4 in 5 come from its own community; an
-  // edge from the node itself is added. The features are the community, under much noise.
+  // 4 communities of 100 nodes. Each node has 8 incoming edges, 80 % of them from its own
+  // community, and a self-loop. The features are the one-hot community with strong noise.
   const Tensor labels = repeat(arange(4), 100, 0), nodes = arange(400), into = repeat(nodes, 8, 0);
   const Tensor own = gather(labels, into) * 100 + integers(into.shape(), random, 0, 100);
   const Tensor other = integers(into.shape(), random, 0, 400);

@@ -1,12 +1,12 @@
-// What attention is for: models with and without it learn to translate, and are tested on sentences of
-// 5 to 80 words (Cho et al., 2014, "On the properties of neural machine translation"; Bahdanau et al.,
-// 2014, figure 2; Luong et al., 2015, figure 7). They train side by side, each on a thread.
+// Compares models with and without attention by accuracy on sentences of 5 to 80 words (Cho et al.,
+// 2014, "On the properties of neural machine translation"; Bahdanau et al., 2014, figure 2; Luong
+// et al., 2015, figure 7). The models train in parallel, each on one thread.
 //
 //     build/examples/long_sentences --quick       four models: a minute
 //     build/examples/long_sentences               all models
-//     build/examples/long_sentences --longest 20  trained on up to 20 words: how they do beyond
+//     build/examples/long_sentences --longest 20  trains on up to 20 words: extrapolation to 80
 //
-// Weights are saved in --out; a model that is there, trained with the same options, is only tested.
+// Saves weights in --out. A saved model that was trained with the same options is only tested.
 #include <mutex>
 #include <numeric>
 
@@ -22,18 +22,18 @@ constexpr std::int32_t first_word = 4;  // after <pad>, <s>, </s> and <unk>
 constexpr Index words_of_language = 80;
 constexpr std::array<Index, 9> lengths = {5, 10, 20, 30, 40, 50, 60, 70, 80};  // of test sentences
 
-/// A random language, each of whose words is of one of two classes, and its translation: word w of
-/// the source becomes form k of the word that the dictionary has for w, where k is the class of the
-/// word before (0 for the first one). No word occurs twice in a sentence, so each determines the
-/// position of the next, and a sentence of 60 out of 80 words carries 334 bits.
+/// A random language and its translation. Each source word has a class, 0 or 1. Source word w
+/// becomes form k of the word dictionary[w], where k is the class of the source word before w (0
+/// for the first). No word occurs twice in a sentence; a sentence of 60 out of 80 words carries 334
+/// bits.
 struct Task {
-  Task(Index count, std::uint64_t seed) : words(count) {  // count: words of the language
+  Task(Index count, std::uint64_t seed) : words(count) {  // count: vocabulary size
     Random random(seed, "dictionary");
     dictionary = draw(words, random);
     for (Index i = 0; i < words; ++i) classes.push_back(static_cast<std::int32_t>(random.below(2)));
   }
 
-  /// The beginning of a random permutation of all words (Fisher and Yates).
+  /// The first `length` words of a random permutation (Fisher-Yates shuffle).
   text::Sentence draw(Index length, Random& random) const {
     text::Sentence all(words);
     std::iota(all.begin(), all.end(), first_word);
@@ -61,7 +61,7 @@ struct Task {
   std::vector<std::int32_t> classes;  // 0 or 1, of each word of the source
 };
 
-/// The percentage of target positions that greedy search gets right.
+/// Percentage of target positions that greedy search predicts correctly.
 double accuracy(const models::WordModel auto& model, const std::vector<text::Pair>& pairs) {
   std::vector<text::Sentence> sources;
   for (const text::Pair& pair : pairs) sources.push_back(pair.source);
@@ -87,19 +87,19 @@ struct Options {
 
 models::OptionList options_of(Options& o) {
   using models::option;
-  return {option("steps", "batches of 64 sentences to train on", o.steps, 1, 1e9),
-          option("hidden", "units of a layer; a multiple of 8", o.hidden, 8, 4096),
-          option("longest", "words of a sentence in training", o.longest, 1, words_of_language),
-          option("seed", "of language, sentences and initial values", o.seed, 0, 0x1p64)};
+  return {option("steps", "number of updates, with 64 sentences each", o.steps, 1, 1e9),
+          option("hidden", "hidden size of each layer; a multiple of 8", o.hidden, 8, 4096),
+          option("longest", "maximum words per training sentence", o.longest, 1, words_of_language),
+          option("seed", "random seed: language, sentences, initial weights", o.seed, 0, 0x1p64)};
 }
 
-using Row = std::array<double, lengths.size()>;   // accuracies
+using Row = std::array<double, lengths.size()>;   // accuracy by length
 using Report = std::function<void(double loss)>;  // called after each step
 
-/// Trains a model, or reads it from the file where it was trained with the same options, and tests it.
-/// Lengths in training are 1 + ⌊longest · u²⌋ with u uniform in [0, 1): a third of the batches are
-/// shorter than 7 of 60 words, which a model without attention can learn, and cheap; the long ones,
-/// which only attention can learn, occur from the first step on.
+/// Trains a model, or reads it from `file` if that was trained with the same options, and tests it.
+/// Training lengths are 1 + ⌊longest · u²⌋ with u uniform in [0, 1): for 60 words, a third of the
+/// batches have at most 7 words, which are cheap and which models without attention can learn. Long
+/// sentences occur from the first step on.
 template <class Model>
 Row run(const typename Model::Options& own, double rate, Options o, const std::string& file,
         const Report& report) {
@@ -139,7 +139,7 @@ struct Variant {
   std::function<Row(const Options&, const std::string& file, const Report&)> run;
 };
 
-/// With word vectors and scores of half as many units as its layers.
+/// A model with hidden size `units`, and half of that for embeddings.
 template <class Model>
 Variant variant(const std::string& name, Index units, typename Model::Options own,
                 double rate = 6e-3) {
@@ -152,7 +152,7 @@ Variant variant(const std::string& name, Index units, typename Model::Options ow
           }};
 }
 
-/// The Transformer does not learn long sentences at the rate of the others.
+/// All models. The Transformer needs a lower learning rate to learn long sentences.
 std::vector<Variant> variants(Index n) {
   const auto luong = [n](const char* name, const char* score, nn::AttentionOptions window = {}) {
     const nn::ScoreOptions own{.kind = score, .attention = n / 2, .longest = words_of_language};
@@ -184,31 +184,33 @@ int experiment(int argc, char** argv) {
   std::string names, out = "long-sentences";
   bool quick = false;
   models::OptionList options = options_of(o);
-  options.push_back(models::option("models", "names with commas between (default: all)", names));
-  options.push_back(models::option("out", "directory of the weights", out, "DIRECTORY"));
-  options.push_back(models::flag("quick", "four models: a minute on two cores", quick));
+  options.push_back(models::option("models", "comma-separated names (default: all)", names));
+  options.push_back(models::option("out", "output directory of the weights", out, "DIRECTORY"));
+  options.push_back(models::flag("quick", "four models only: a minute on two cores", quick));
   const std::string usage = "usage: long_sentences [--quick] [--OPTION VALUE ...]";
   if (!examples::parse_command_line(argc, argv, usage, options).empty()) throw Error(usage);
-  if (o.hidden % 8 != 0) fail("--hidden", "a multiple of 8 was expected");  // half has four heads
+  if (o.hidden % 8 != 0)
+    fail("--hidden", "expected a multiple of 8");  // half of it is split into four heads
   if (quick && names.empty()) names = "encoder-decoder,bahdanau,luong-general,luong-local-m";
   std::vector<Variant> chosen = variants(o.hidden);
   std::erase_if(chosen, [&](const Variant& one) {
     return !names.empty() && ("," + names + ",").find("," + one.name + ",") == std::string::npos;
   });
   if (!names.empty() && std::ssize(chosen) != 1 + std::ranges::count(names, ','))
-    fail("--models", "names of models were expected, each once, not " + in_quotes(names));
+    fail("--models", "expected different names of models, got " + in_quotes(names));
   make_directories(out);
   examples::Progress progress(0, o.steps * std::ssize(chosen));
   std::mutex mutex;
   Index done = 0;
   std::vector<Row> rows(chosen.size());
-  parallel_for(std::ssize(chosen), [&](Index i) {  // a model on each thread
+  parallel_for(std::ssize(chosen), [&](Index i) {
     rows[i] = chosen[i].run(o, out + "/" + chosen[i].name + ".safetensors", [&](double loss) {
       const std::lock_guard lock(mutex);
       progress.show(++done, fmt::format("{}  loss {:.3f}", chosen[i].name, loss));
     });
   });
-  fmt::print("\nPercent of the target words right, trained on up to {} words\n", o.longest);
+  fmt::print("\nCorrect target words in percent, by length; trained on up to {} words\n",
+             o.longest);
   fmt::print("{:16}{:>6}\n", "", fmt::join(lengths, ""));
   for (std::size_t i = 0; i < rows.size(); ++i)
     fmt::print("{:16}{:6.1f}\n", chosen[i].name, fmt::join(rows[i], ""));

@@ -1,4 +1,4 @@
-// How to add a layer: an ordinary class that takes its parameters from a Scope.
+// How to add a layer: an ordinary class that creates its parameters in a Scope.
 #include <iostream>
 
 #include <attune/attune.hpp>

@@ -1,4 +1,4 @@
-// How to add an optimiser: its slots, the update of a parameter, and the check of both.
+// How to add an optimiser: its slots (state per parameter), the update rule, and a check of both.
 #include <cmath>
 #include <iostream>
 
@@ -49,12 +49,12 @@ int main() {
   resumed.step(backward(loss()));
   resumed.save(last);
 
-  // The same by hand. The sign of the second step is that of m, not of g.
+  // The expected values. In the second step, m determines the sign, not g.
   const double w1 = 1.05 - 0.1 * (1 + 0.5 * 1.05), m1 = 0.8 * 2 * 0.05, g = 2 * (w1 - 1);
   const double w2 = w1 - 0.1 * (1 + 0.5 * w1), m2 = 0.2 * m1 + 0.8 * g;
   const double m = last.find("lion.m.w")->item();
-  std::cout << "Lion, two steps: w " << w.item() << ", m " << m << "; by hand: " << w2 << ", " << m2
-            << "\n";
+  std::cout << "Lion, two steps: w " << w.item() << ", m " << m << "; expected: " << w2 << ", "
+            << m2 << "\n";
   const bool equal = std::abs(w.item() - w2) < 1e-12 && std::abs(m - m2) < 1e-12;
   return equal && last.metadata.at("lion.steps") == "2" ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// How to add an attention score: what depends on the source alone, and what depends on the query.
+// How to add an attention score: keys, computed once per source, and scores, computed per query.
 #include <cmath>
 #include <iostream>
 
@@ -13,7 +13,7 @@ class ScaledGeneralScore : public nn::Score {
       : W_a_(scope.add("W_a", {query, memory}, nn::init::glorot())),
         scale_(1 / std::sqrt(memory)) {}
 
-  /// The annotations as they are: (S, B, D)
+  /// The annotations, unchanged: (S, B, D)
   Var keys(const Var& memory) const override { return memory; }
 
   /// (B, Q) -> (S, B)

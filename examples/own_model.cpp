@@ -1,5 +1,5 @@
-// A model of one's own: it hears melodies, one level per frame, and writes their notes. Its encoder
-// and its score are defined here; the decoder is that of Bahdanau et al. (2014).
+// A custom model: predicts the notes of noisy melodies (one value per frame). Encoder and attention
+// score are defined here; the decoder is that of Bahdanau et al. (2014).
 #include <cmath>
 #include <iostream>
 
@@ -7,9 +7,9 @@
 
 using namespace attune;
 
-constexpr Index hidden = 24, notes = 5;  // words from 4 on: the first four are special
+constexpr Index hidden = 24, notes = 5;  // ids from 4: the first four are special tokens
 
-/// Joins each two frames into one and reads them in both directions: (S, B, 1) -> (S/2, B, 2H)
+/// Bidirectional LSTM over pairs of adjacent frames: (S, B, 1) -> (S/2, B, 2H)
 struct FrameEncoder {
   explicit FrameEncoder(const nn::Scope& scope) : lstm_(scope / "lstm", 2, hidden) {}
 
@@ -24,7 +24,7 @@ struct FrameEncoder {
   nn::Bidirectional<nn::Lstm> lstm_;
 };
 
-/// e_s = -‖q W_q - h_s W_h‖² / H: the nearer, the likelier
+/// e_s = -‖q W_q - h_s W_h‖² / H
 struct DistanceScore : nn::Score {
   explicit DistanceScore(const nn::Scope& scope)
       : W_q_(scope.add("W_q", {hidden, hidden}, nn::init::glorot())),
@@ -44,7 +44,7 @@ struct Melodies {
   Tensor frames, mask;  // (S, B, 1), (S, B)
 };
 
-/// 3 to 6 notes, each of 4 to 8 frames and unlike the one before, under noise.
+/// Noisy melodies of 3 to 6 notes, each of 4 to 8 frames and different from the one before.
 Melodies draw(Index batch, Random& random) {
   Melodies m{.notes = {}, .frames = zeros({48, batch, 1}), .mask = zeros({48, batch})};
   float *level = m.frames.mutable_data<float>(), *used = m.mask.mutable_data<float>();

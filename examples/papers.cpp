@@ -1,15 +1,15 @@
-// Trains the model of a paper on pairs of lines, and shows what it attends to:
-//   bahdanau  D. Bahdanau, K. Cho, Y. Bengio: Neural machine translation by jointly learning to align
-//             and translate (2014): a bidirectional encoder, additive attention before each step
+// Trains the model of a paper on pairs of lines, and shows its attention weights:
+//   bahdanau  D. Bahdanau, K. Cho, Y. Bengio: Neural machine translation by jointly learning to
+//             align and translate (2014): bidirectional encoder, additive attention before a step
 //   luong     T. Luong, H. Pham, C. Manning: Effective approaches to attention-based neural machine
 //             translation (2015): two LSTM layers, general attention after each step, input feeding
-// models/any_model.hpp has others: nematus, encoder-decoder, sutskever, transformer.
+// Other models (models/any_model.hpp): nematus, encoder-decoder, sutskever, transformer.
 //
 //     build/examples/papers luong PAIRS.tsv [--epochs 10] [--weights papers.safetensors]
 //
-// PAIRS.tsv has a source, a TAB and a target on each line; words stand between blanks. One pair in
-// twenty, at most 500, is held out: after each epoch the program prints its BLEU, and saves the
-// weights where it is the best so far.
+// Each line of PAIRS.tsv is SOURCE TAB TARGET; blanks separate words. One pair in twenty, at most
+// 500, is held out: after each epoch, the program prints the BLEU of these pairs, and saves the
+// weights if it is the best so far.
 #include <iomanip>
 #include <iostream>
 #include <set>
@@ -29,20 +29,20 @@ struct Data {
 Data read(const std::string& path) {
   const text::TextCorpus corpus = text::read_corpus(text::ParallelReader(path), /*longest=*/50);
   const std::size_t n = corpus.pairs.size();
-  if (n < 2) throw Error(path + ": it has " + std::to_string(n) + " pairs, expected at least 2");
+  if (n < 2) throw Error(path + ": has " + std::to_string(n) + " pairs, expected at least 2");
   std::cout << to_string(corpus.report) << "\n";
   const std::vector<std::uint32_t> order = shuffled(n, Random(/*seed=*/1));
   const std::size_t held_out = std::clamp<std::size_t>(n / 20, 1, 500);
 
   Data data;
   std::vector<text::TextPair> train;
-  std::set<std::string> tests;  // a source of a test is not trained on
+  std::set<std::string> tests;  // held-out sources are excluded from training
   for (std::size_t i = 0; i < n; ++i) {
     const text::TextPair& pair = corpus.pairs[order[i]];
     if (i < held_out) tests.insert(pair.source), data.held_out.push_back(pair);
     if (!tests.contains(pair.source)) train.push_back(pair);
   }
-  if (train.empty()) throw Error(path + ": all pairs have one source, expected several");
+  if (train.empty()) throw Error(path + ": all pairs have the same source, expected several");
   text::TokenCounts source, target;
   for (const text::TextPair& pair : train) {
     text::count_tokens(source, data.source.tokenizer.encode(pair.source));
@@ -76,7 +76,7 @@ double bleu(const models::AnyModel& model, const Data& data) {
   return metrics::corpus_bleu(written, references);
 }
 
-/// α_ts: how much of each source word (across) the context of each target word (down) has.
+/// Prints α of one held-out pair as a heat map: rows are target words, columns source words.
 void show(const models::AnyModel& model, const Data& data) {
   const text::TextPair& pair = data.held_out.front();
   const models::Hypothesis best = translate(model, data, std::span(&pair, 1)).front();
@@ -95,7 +95,7 @@ void train(const models::AnyModelOptions& options, const Data& data, Index epoch
   const models::Vocabularies sizes{data.source.vocabulary.size(), data.target.vocabulary.size()};
   const models::AnyModel model(parameters, options, sizes);
   nn::Adam adam(parameters, {.rate = 1e-3});
-  Random random(/*seed=*/1);  // of dropout
+  Random random(/*seed=*/1);  // for dropout
   std::cout << data.train.size() << " pairs to train on, " << data.held_out.size()
             << " held out; vocabularies of " << sizes.source << " and " << sizes.target << "; "
             << parameters.count() << " parameters\n"
@@ -120,7 +120,7 @@ void train(const models::AnyModelOptions& options, const Data& data, Index epoch
     }
     const double score = bleu(model, data);
     std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;
-    if (score > best)  // `attune predict --model` reads the file, too
+    if (score > best)  // `attune predict --model` can also read the file
       best = score, models::save(weights, model, parameters, {data.source, data.target});
   }
   nn::load_parameters(load_safetensors(weights), parameters);
@@ -137,8 +137,8 @@ int main(int argc, char** argv) {
     const std::string usage = "usage: papers MODEL PAIRS.tsv [OPTIONS]";
     const auto arguments = examples::parse_command_line(
         argc, argv, usage,
-        {models::option("epochs", "passes over the pairs", epochs, 1, 1e6),
-         models::option("weights", "file for the best weights", weights, "FILE")});
+        {models::option("epochs", "passes over the training pairs", epochs, 1, 1e6),
+         models::option("weights", "output file of the best weights", weights, "FILE")});
     if (arguments.size() != 2) throw Error(usage);
     examples::require_other_file(weights, {arguments[1]});
     auto options = models::model_options(arguments[0]);

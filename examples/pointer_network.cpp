@@ -1,4 +1,4 @@
-// A pointer network (Vinyals et al., 2015) that sorts numbers: its output words are positions of its
+// A pointer network (Vinyals et al., 2015) sorts numbers: its output tokens are positions in the
 // source.
 #include <algorithm>
 #include <iostream>
@@ -9,11 +9,11 @@
 using namespace attune;
 
 constexpr Index hidden = 64, most = 8;
-constexpr std::int32_t mark = 0;  // a place before the numbers: to point there begins and ends
+constexpr std::int32_t mark = 0;  // position before the numbers, serves as <s> and </s>
 
 struct Numbers {
-  Tensor values, mask;                // (S, B, 2): a number, and whether it is the mark; (S, B)
-  std::vector<text::Sentence> order;  // the places of the numbers, the smallest first
+  Tensor values, mask;                // (S, B, 2): the number, 1 for the mark; (S, B)
+  std::vector<text::Sentence> order;  // positions of the numbers in ascending order
 };
 
 /// 3 to 8 numbers from [0, 1).
@@ -35,7 +35,7 @@ Numbers draw(Index batch, Random& random) {
   return n;
 }
 
-/// u_j = v · tanh(W_1 e_j + W_2 d_i) are the logits of the places j  (equation 3)
+/// The logits of positions j are u_j = v · tanh(W_1 e_j + W_2 d_i)  (equation 3)
 struct Pointer {
   struct State {
     models::Encoded source;
@@ -59,7 +59,7 @@ struct Pointer {
     return {source, W_1_(source.h), source.last.front()};
   }
   Tensor read(const Tensor& previous) const { return previous; }
-  /// Reads the number that was pointed to before.
+  /// The input is the annotation of the previous output position.
   models::DecoderStep<Output, State> step(const Tensor& place, const State& state) const {
     const Var pointed = window(state.source.h, place.reshape({1, -1}))[0];
     const nn::RecurrentState d = cell_.step(cell_.input(pointed), state.d);

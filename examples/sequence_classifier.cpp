@@ -1,5 +1,5 @@
-// Classifies real-valued sequences of different lengths, which rise or fall under noise, with a
-// bidirectional LSTM, masks and dropout; then saves the weights and reads them back.
+// Classifies noisy sequences of different lengths by their trend (rising or falling), with a
+// bidirectional LSTM, masks and dropout. Then saves and loads the weights.
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -9,14 +9,14 @@
 
 using namespace attune;
 
-/// The mean of the annotations over each sequence, and a linear layer: (T, B, 1) -> (B, 2)
+/// Linear layer on the mean annotation of each sequence: (T, B, 1) -> logits (B, 2)
 class Classifier {
  public:
   explicit Classifier(const nn::Scope& scope)
       : lstm_(scope / "lstm", 1, 16), dropout_(0.2), output_(scope / "output", 32, 2) {}
 
   Var operator()(const Tensor& x, const Tensor& mask) const {
-    const Tensor weights = mask / sum(mask, {0});  // (T, B): 1 / length on the steps of a sequence
+    const Tensor weights = mask / sum(mask, {0});  // (T, B): 1 / length, 0 on padding
     return output_(dropout_(weighted_sum(weights, lstm_(x, {.mask = mask}).h)));
   }
 
@@ -48,7 +48,7 @@ Examples draw(Index batch, Random& random) {
 }
 
 double accuracy(const Classifier& model, const Examples& examples) {
-  const NoGrad no_grad;  // nothing is recorded, and without Training there is no dropout
+  const NoGrad no_grad;  // records nothing; dropout is inactive without nn::Training
   const auto chosen = argmax(model(examples.x, examples.mask).value()).to_vector<std::int32_t>();
   const auto classes = examples.classes.to_vector<std::int32_t>();
   return std::inner_product(chosen.begin(), chosen.end(), classes.begin(), 0.0, std::plus(),

@@ -1,17 +1,17 @@
-// Writes what is said in recordings. An encoder listens to log-mel features ("Listen, attend and
-// spell", Chan et al., 2016), a decoder attends to its annotations with the location-aware score
-// ("Attention-based models for speech recognition", Chorowski et al., 2015, equations 8 and 9); CTC
-// takes part in training and search ("Hybrid CTC/attention architecture", Watanabe et al., 2017):
+// Speech recognition. The encoder is the listener of "Listen, attend and spell" (Chan et al., 2016)
+// on log-mel features; the decoder attends to its annotations with the location-aware score of
+// "Attention-based models for speech recognition" (Chorowski et al., 2015, equations 8 and 9);
+// training and search add CTC ("Hybrid CTC/attention architecture", Watanabe et al., 2017):
 //
-//   h_1 .. h_S = listener(x_1 .. x_T)     annotations by a pyramid of BLSTMs, S = T / 4
-//   f_i  = F ∗ α_{i-1}                    where attention was at the token before
+//   h_1 .. h_S = listener(x_1 .. x_T)     annotations of a pyramidal BLSTM, S = T / 4
+//   f_i  = F ∗ α_{i-1}                    convolution of the previous attention weights
 //   e_ij = v_a · tanh(s_{i-1} W_a + h_j U_a + f_ij U_f + b_a),   α_i = softmax(e_i)
 //   loss = -(1 - λ) log p_att(y | x) - λ log p_ctc(y | x)
 //
-//     build/examples/speech train TRAIN.tsv VALID.tsv     saves weights and a picture of α
+//     build/examples/speech train TRAIN.tsv VALID.tsv     saves weights and a heat map of α
 //     build/examples/speech evaluate LIST.tsv             token errors by length
-//     build/examples/speech recognise FILE ...            what is said in each file
-// A line of a list is RECORDING TAB TRANSCRIPT, with or without TAB SPEAKER.
+//     build/examples/speech recognise FILE ...            transcribes each recording
+// A line of a list is RECORDING TAB TRANSCRIPT [TAB SPEAKER].
 #include <map>
 #include <memory>
 #include <numbers>
@@ -28,8 +28,8 @@
 using namespace attune;
 using models::flag, models::option;
 
-constexpr Index bands = 40;         // of the mel scale
-constexpr Index frames_joined = 4;  // by the listener, into one annotation
+constexpr Index bands = 40;         // mel bands
+constexpr Index frames_joined = 4;  // frames per annotation of the listener
 constexpr Index batch_size = 32;    // utterances
 
 struct Options {
@@ -44,26 +44,26 @@ struct Options {
 };
 
 models::OptionList options_of(Options& o) {
-  return {option("model", "file of the weights and of these options", o.model, "FILE"),
-          option("join", "recordings of a speaker that make an utterance, at most", o.join, 1, 100),
-          option("beam", "beam size of the search", o.beam, 1, 100),
+  return {option("model", "file of the weights and options", o.model, "FILE"),
+          option("join", "maximum recordings of a speaker to join to an utterance", o.join, 1, 100),
+          option("beam", "beam size", o.beam, 1, 100),
           option("ctc", "weight λ of CTC in training and search", o.ctc, 0.001, 0.999),
-          option("steps", "batches of 32 utterances to train on", o.steps, 1, 1e9),
-          option("rate", "learning rate at its highest", o.rate, 1e-9, 10),
-          option("seed", "of initial values, data order, augmentation", o.seed, 0, 0x1p64),
-          option("hidden", "size of the decoder and of each direction", o.hidden, 1, 65536),
-          option("sampling-rate", "of the features, in Hz", o.hz, 8000, 96000),
+          option("steps", "number of updates, with 32 utterances each", o.steps, 1, 1e9),
+          option("rate", "maximum learning rate", o.rate, 1e-9, 10),
+          option("seed", "random seed: initial weights, order, augmentation", o.seed, 0, 0x1p64),
+          option("hidden", "hidden size of decoder and encoder directions", o.hidden, 1, 65536),
+          option("sampling-rate", "sampling rate of the features, in Hz", o.hz, 8000, 96000),
           flag("characters", "tokens are characters, not words", o.characters),
-          flag("bf16", "matrix products of the training in bf16, where that is faster", o.bf16)};
+          flag("bf16", "train with matrix products in bf16, if that is faster", o.bf16)};
 }
 
-// ---- Sound: a waveform is (samples), full scale 1 ------------------------------------------------
+// ---- Sound: a waveform is (samples), full scale 1 -----------------------------------------------
 
-/// x in `ratio` times as many samples, band-limited by a sinc under a Hann window of 16 zero
-/// crossings to each side: another sampling rate, or another speed, which changes the pitch, too.
+/// Resamples x to `ratio` times as many samples, by a sinc interpolation with a Hann window of 16
+/// zero crossings on each side. Changes the sampling rate, or speed and pitch.
 Tensor resampled(const Tensor& x, double ratio) {
   if (ratio == 1) return x;
-  constexpr Index crossings = 16, points = 512;  // of the kernel's table, between two crossings
+  constexpr Index crossings = 16, points = 512;  // points: table entries between two crossings
   static const Tensor kernel = map(arange(crossings * points + 2, DType::f64), [](auto i) {
     const double t = std::numbers::pi * i / points;
     return i == 0 ? 1 : std::sin(t) / t * (0.5 + 0.5 * std::cos(t / crossings));
@@ -85,30 +85,29 @@ Tensor resampled(const Tensor& x, double ratio) {
   return y;
 }
 
-/// The samples of a file that libsndfile reads, averaged over its channels, at `rate` per second.
-/// Errors begin with the path, and before it with FILE:LINE of the list that has it.
+/// Reads an audio file with libsndfile, averages its channels, and resamples to `rate` Hz. Errors
+/// begin with the path, preceded by "FILE:LINE: " of `list`.
 Tensor read_audio(const std::string& path, Index rate, const text::LineReader* list = nullptr) {
   SF_INFO info{};
   std::shared_ptr<SNDFILE> file(sf_open(path.c_str(), SFM_READ, &info), sf_close);
   const std::string where = list ? fmt::format("{}:{}: ", list->name(), list->number()) : "";
   const auto refuse = [&](const std::string& why) { fail(where + path, why); };
-  if (!file) refuse(fmt::format("it cannot be read as audio: {}", sf_strerror(nullptr)));
-  constexpr int lowest = 1000;  // telephones have 8000; a second of 1 Hz would become 8000 samples
+  if (!file) refuse(fmt::format("cannot be read as audio: {}", sf_strerror(nullptr)));
+  constexpr int lowest = 1000;  // limits the growth by resampling; telephones have 8000 Hz
   if (info.samplerate < lowest)
-    refuse(fmt::format("a sampling rate of at least {} Hz was expected, not {}", lowest,
-                       info.samplerate));
-  // Of a file that ends early, libsndfile reads the rest and logs "RIFF : 7130 (should be 1992)". The
-  // header of a stream has 0 or at least 0x7ffff000 for a size, which was not known.
+    refuse(fmt::format("sampling rate {} Hz, expected at least {}", info.samplerate, lowest));
+  // libsndfile reads truncated files and only logs "RIFF : 7130 (should be 1992)". The header of a
+  // stream of unknown size has a size of 0, or of at least 0x7ffff000.
   std::string log(1 << 14, '\0');
   sf_command(file.get(), SFC_GET_LOG_INFO, log.data(), static_cast<int>(log.size()) - 1);
   long long size = 0, is = 0;
   const std::size_t at = std::min(log.rfind(" : ", log.find(" (should be ")), log.size());
   const int numbers = std::sscanf(log.c_str() + at, " : %lld (should be %lld)", &size, &is);
   if (numbers == 2 && is + 8 < size && size < 0x7ffff000)
-    refuse(fmt::format("it ends after {} of {} bytes", is, size));
+    refuse(fmt::format("truncated: {} of {} bytes", is, size));
   const std::string bytes = log.find("\ndata : 0\n") < log.size() ? read_file(path) : "";
   auto begin = static_cast<sf_count_t>(bytes.find("data") + 8);
-  if (begin < std::ssize(bytes)) {  // all that follows this field are samples
+  if (begin < std::ssize(bytes)) {  // size 0: reads all bytes after this field as samples
     info.format = SF_FORMAT_RAW | SF_ENDIAN_LITTLE | (info.format & SF_FORMAT_SUBMASK);
     file.reset(sf_open(path.c_str(), SFM_READ, &info), sf_close);
     sf_command(file.get(), SFC_SET_RAW_START_OFFSET, &begin, sizeof begin);
@@ -119,15 +118,15 @@ Tensor read_audio(const std::string& path, Index rate, const text::LineReader* l
     all.insert(all.end(), some.begin(), some.begin() + n * info.channels);
   const Index samples = std::ssize(all) / info.channels;
   if (sf_error(file.get()) || (info.frames > samples && info.frames < 1 << 28))
-    refuse(fmt::format("it ends after {} of {} samples", samples, info.frames));
-  if (samples == 0) refuse("it has no samples");
+    refuse(fmt::format("truncated: {} of {} samples", samples, info.frames));
+  if (samples == 0) refuse("contains no samples");
   const Tensor x = mean(Tensor::of({samples, info.channels}, std::span<const float>(all)), {1});
-  if (!(sum_of_squares(x) < 1e12)) refuse("samples from -1 to 1 were expected");
+  if (!(sum_of_squares(x) < 1e12)) refuse("expected samples from -1 to 1");
   return resampled(x, static_cast<double>(rate) / info.samplerate);
 }
 
-/// Scaled such that the mean power of the loud frames (of at least the mean power) is 0.01: the
-/// distance of the microphone and silence around the words do not matter.
+/// Normalises the volume: the mean power of loud frames (at least the mean power of all) becomes
+/// 0.01, independent of the microphone's distance and of silence.
 Tensor levelled(const Tensor& x, Index rate) {
   const Index n = rate / 100, frames = (x.dim(0) + n - 1) / n;
   const Tensor power = mean(pad(x * x, 0, 0, frames * n - x.dim(0)).reshape({frames, n}), {1});
@@ -136,10 +135,10 @@ Tensor levelled(const Tensor& x, Index rate) {
   return level > 0 ? x * std::sqrt(0.01 / level) : x;
 }
 
-/// (samples) -> (T, bands): every 10 ms the spectrum X of 25 ms of x_i - 0.97 x_{i-1} under a Hann
-/// window, as power in triangular bands of the mel scale, mel(f) = 2595 log10(1 + f / 700):
-///     log(max(Σ_f |X(f)|² triangle_b(f), 1e-10))
-/// and such that speech has a mean of about 0 and a deviation of about 1.
+/// Log-mel features, (samples) -> (T, bands): every 10 ms, the spectrum X of 25 ms of
+/// x_i - 0.97 x_{i-1} with a Hann window, in triangular bands of mel(f) = 2595 log10(1 + f / 700):
+///     (log(max(Σ_f |X(f)|² triangle_b(f), 1e-10)) + 5) / 4
+/// For speech, the mean is about 0 and the standard deviation about 1.
 Tensor log_mel(const Tensor& waveform, Index rate) {
   const int width = 2 * static_cast<int>(rate / 80), bins = width / 2 + 1;
   const Tensor x = levelled(pad(waveform, 0, 0, std::max<Index>(0, width - waveform.dim(0))), rate);
@@ -171,25 +170,26 @@ struct Utterance {
 };
 using Utterances = std::vector<Utterance>;
 
-/// Lines of RECORDING TAB TRANSCRIPT [TAB SPEAKER], with paths relative to the list. Transcripts are
-/// composed (NFC), such that é is the same token however it is encoded.
+/// Reads lines RECORDING TAB TRANSCRIPT [TAB SPEAKER]; paths are relative to the list. Converts
+/// transcripts to NFC, so that é is the same token however it is encoded.
 Utterances read_list(const std::filesystem::path& tsv, Index rate) {
   Utterances all;
   text::LineReader lines(tsv);
   while (const auto line = lines.next()) {
     std::vector<std::string> columns(1);
     for (const char c : *line) c == '\t' ? columns.emplace_back() : columns.back() += c;
-    if (columns.size() == 1 || columns[0].empty()) lines.fail("FILE TAB TRANSCRIPT was expected");
+    if (columns.size() == 1 || columns[0].empty()) lines.fail("expected RECORDING TAB TRANSCRIPT");
     columns.resize(3);
     const std::string path = (tsv.parent_path() / columns[0]).string();
     all.push_back({read_audio(path, rate, &lines), text::composed(columns[1]), columns[2]});
   }
-  if (all.empty()) fail(tsv.string(), "it has no lines");
+  if (all.empty()) fail(tsv.string(), "has no lines");
   return all;
 }
 
-/// `count` utterances of 1 to `join` recordings of one speaker each, or, if it is 0, 30 of each
-/// number of recordings; sorted by length, such that batches are padded less.
+/// Draws `count` utterances, each of 1 to `join` recordings of one speaker. If count is 0: all
+/// recordings or, if join > 1, 30 utterances per number of recordings. Sorted by length, to reduce
+/// padding.
 Utterances draw(const Utterances& all, Index count, Index join, Random random) {
   Utterances drawn;
   if (count == 0) count = join == 1 ? std::ssize(all) : 30 * join;
@@ -208,7 +208,7 @@ Utterances draw(const Utterances& all, Index count, Index join, Random random) {
   return drawn;
 }
 
-// ---- The model -----------------------------------------------------------------------------------
+// ---- The model ----------------------------------------------------------------------------------
 
 struct Speech {
   Options o;
@@ -239,18 +239,18 @@ struct Speech {
     return listener(transpose(stack(all), 0, 1), mask_of(T));
   }
 
-  /// -(1 - λ) log p_att(y | x) - λ log p_ctc(y | x) for the mean token
+  /// -(1 - λ) log p_att(y | x) - λ log p_ctc(y | x), mean over tokens
   Var loss(const std::vector<Tensor>& x, const std::vector<text::Sentence>& y) const {
     const models::Encoded h = listen(x);
     const text::TargetBatch target = text::make_target_batch(y);
-    const Index n = target.next.dim(0) - 1;  // without </s>, which CTC does not write
+    const Index n = target.next.dim(0) - 1;  // without </s>, which CTC does not predict
     const Tensor labels = target.next.slice(0, n), mask = target.mask.slice(1, n + 1);
     const Var said = ctc_loss(ctc(h.h), h.mask, labels, mask, {.reduction = Reduction::sum});
     return (1 - o.ctc) * models::loss(decoder, h, target) +
            o.ctc / std::max(1.0, sum(mask).item()) * said;
   }
 
-  /// For each the most likely tokens, at most one for each annotation, with α.
+  /// The best hypothesis per utterance, with α; at most one token per annotation.
   std::vector<models::Hypothesis> recognise(std::span<const Utterance> some, Index beam) const {
     const NoGrad no_grad;
     const nn::Training no_dropout(nullptr);
@@ -267,11 +267,11 @@ struct Speech {
   }
 };
 
-/// Errors of all utterances; prints them by the number of tokens that were said, if asked for.
+/// Token errors of all utterances. `prints`: prints them by transcript length.
 metrics::Edits evaluate(const Speech& speech, const Utterances& all, Index beam, bool prints) {
   std::map<std::string, metrics::Edits> errors;
   for (Index begin = 0, n = 0; begin < std::ssize(all); begin += n) {
-    n = std::min(batch_size, std::ssize(all) - begin);  // of 5 minutes together
+    n = std::min(batch_size, std::ssize(all) - begin);  // and at most 5 minutes of audio
     while (n > 1 && n * all[begin + n - 1].samples.dim(0) > 300 * speech.o.hz) n /= 2;
     const auto found = speech.recognise(std::span(all).subspan(begin, n), beam);
     for (Index i = 0; i < n; ++i) {
@@ -288,7 +288,7 @@ metrics::Edits evaluate(const Speech& speech, const Utterances& all, Index beam,
   return errors["   all"];
 }
 
-/// α of each token (down) at each annotation (across).
+/// Heat map of α: rows are tokens, columns annotations.
 void draw_attention(const Speech& speech, const Utterance& utterance, const std::string& path) {
   const models::Hypothesis best = speech.recognise({&utterance, 1}, /*beam=*/4).front();
   report::Heatmap map;
@@ -300,7 +300,8 @@ void draw_attention(const Speech& speech, const Utterance& utterance, const std:
   write_file(path, report::svg(map, {.cell = 12}));
 }
 
-/// Another speed, silence before and after, and white noise at least 20 dB below the recording.
+/// Augmentation: changes speed, adds silence before and after, and white noise 20 to 40 dB below
+/// the recording.
 Tensor varied(const Tensor& x, Index rate, Random& random) {
   const auto silence = static_cast<Index>(0.1 * random.uniform() * rate);
   Tensor y = pad(resampled(x, random.uniform(0.85, 1.15)), 0, silence, silence);
@@ -310,8 +311,9 @@ Tensor varied(const Tensor& x, Index rate, Random& random) {
   return y;
 }
 
-/// Two stretches of at most `widest` rows, and 30 % of all, become 0, the mean. Transposed: twice
-/// this is SpecAugment (Park et al., 2019, section 2), of frames and then of bands.
+/// Sets two random spans of rows to 0 (the mean), each of at most `widest` rows and 30 % of all,
+/// and transposes. Applied twice, it is SpecAugment (Park et al., 2019, section 2): frames, then
+/// bands.
 Tensor masked(Tensor x, Index widest, Random& random) {
   for (int i = 0; i < 2; ++i) {
     const Index width = random.below(std::min(widest, x.dim(0) * 3 / 10) + 1);
@@ -334,7 +336,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
   nn::MovingAverage average(speech.parameters, 0.998);
   const nn::WarmUp schedule{200, nn::LinearDecay{o.rate, o.rate / 50, o.steps, o.steps / 2}};
   Random random(o.seed);
-  Utterances pool;  // sorted by length, for 16 batches
+  Utterances pool;  // for 16 batches, sorted by length
   double best = std::numeric_limits<double>::infinity();
   examples::Progress progress(0, o.steps);
   for (Index step = 0; step < o.steps; ++step) {
@@ -346,7 +348,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
       Random own(o.seed, fmt::format("utterance {}", step * batch_size + i));
       y[i] = speech.codec.encode(batch[i].transcript);
       const Tensor heard = log_mel(varied(batch[i].samples, o.hz, own), o.hz);
-      // CTC needs an annotation for each token, and one between equal ones.
+      // CTC needs one annotation per token, and one more between equal tokens.
       const Index missing = 2 * std::ssize(y[i]) * frames_joined - heard.dim(0);
       x[i] = masked(masked(pad(heard, 0, 0, std::max<Index>(0, missing)), 10, own), 8, own);
     });
@@ -388,7 +390,7 @@ int main(int argc, char** argv) {
     const bool evaluates = !typed.empty() && typed[0] == "evaluate";
     if (typed.size() < 2 || !(evaluates || typed[0] == "recognise")) fail("usage", usage);
     const Safetensors file = load_safetensors(o.model);
-    if (!file.metadata.contains("sampling-rate")) fail(o.model, "it is not a model of speech");
+    if (!file.metadata.contains("sampling-rate")) fail(o.model, "is not a checkpoint of speech");
     examples::parse_for_model(argc, argv, options_of(o), std::string(o.model), file.metadata,
                               {"model", "join", "beam", "ctc"});
     const std::string& vocabulary = nn::load_text(file.metadata, "vocabulary");

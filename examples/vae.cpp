@@ -1,11 +1,11 @@
-// A variational autoencoder of 16 images (8 x 8 pixels), each of which shows a row or a column.
+// A variational autoencoder of 16 images (8 x 8 pixels); each image is one white row or column.
 #include <iostream>
 
 #include <attune/attune.hpp>
 
 using namespace attune;
 
-/// VAE (Kingma and Welling, 2014) with a Gaussian posterior q(z | x) = N(μ, σ²) and the prior N(0, 1):
+/// VAE (Kingma and Welling, 2014) with the posterior q(z | x) = N(μ, σ²) and the prior N(0, 1):
 ///     -ELBO = -log p(x | z) + KL(q ‖ N(0, 1)),   z = μ + σ ⊙ ε,   ε ~ N(0, 1)
 class Vae {
  public:

@@ -1,15 +1,14 @@
-// Dates as the locales of ICU write them, with their ISO form: lines of source TAB target.
+// Generates random dates in the formats of ICU's locales, with their ISO 8601 form: lines SOURCE
+// TAB TARGET.
 //
 //     build/examples/dates_tsv LOCALES COUNT [held-out] [SEED] > dates.tsv
 //
-// LOCALES is "en", "en,de_AT,zh_Hant" or "all": each locale with month names, of several that write
-// all dates alike the first. The dates are the 36525 days from 1970 to 2069, so that two digits tell
-// the year; every 16th day is held out, and stands in no file but those of `held-out`. A line is
-// drawn from five uniform choices: a day; a locale, always with the Gregorian calendar; its own
-// digits or Latin ones; its SHORT, MEDIUM, LONG or FULL style, or one of ten patterns; letters as
-// written, upper or lower case by the locale's rules, each with its commas or without. The lines
-// depend on the installed ICU and the seed alone.
-#include <algorithm>
+// LOCALES is "en", "en,de_AT,zh_Hant" or "all": all locales with month names, without duplicates.
+// The dates are the 36525 days from 1970 to 2069, so that two digits determine the year. Every 16th
+// day is held out: it occurs only with the argument `held-out`. Each line is the result of uniform
+// random choices: day; locale (with the Gregorian calendar); native or Latin digits; style (SHORT,
+// MEDIUM, LONG, FULL, or one of ten patterns); unchanged, upper or lower case; with or without
+// commas. The output depends only on the arguments and the installed ICU.
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -36,7 +35,7 @@ namespace {
 constexpr Index days = 36525;  // 1970-01-01 .. 2069-12-31
 constexpr std::array styles = {icu::DateFormat::kShort, icu::DateFormat::kMedium,
                                icu::DateFormat::kLong, icu::DateFormat::kFull};
-// y is the calendar year. Y would be the year that the week belongs to: wrong around New Year.
+// y is the calendar year; Y would be the week-based year, which differs around New Year.
 constexpr std::array patterns = {u"d MMM y",   u"d MMMM y", u"dd MMM y", u"d MMM, y",  u"d MMMM, y",
                                  u"dd, MMM y", u"d MM yy",  u"MMMM d y", u"MMMM d, y", u"dd.MM.yy"};
 // Latin, Arabic, Burmese, Ethiopic, Adlam, N'Ko, ideographic and fullwidth commas.
@@ -51,7 +50,7 @@ std::string utf8(const icu::UnicodeString& text) {
   return text.toUTF8String(result);
 }
 
-/// Writes days as one locale does.
+/// Formats dates in one locale.
 class DateWriter {
  public:
   explicit DateWriter(const std::string& name) : locale_(name.c_str()) {
@@ -67,20 +66,21 @@ class DateWriter {
       formats_.push_back(make(icu::DateFormat::kFull, latin));
     for (const auto style : styles) {
       make(style, locale_)->toPattern(patterns_.emplace_back());
-      if (patterns_.back().indexOf(u'Y') >= 0) fail("ICU", name + " has a week year");
+      if (patterns_.back().indexOf(u'Y') >= 0)
+        fail("ICU", "the date format of " + name + " has a week-based year");
     }
     for (const char16_t* pattern : patterns) patterns_.emplace_back(pattern);
   }
 
-  /// False where ICU falls back to its root, whose January is "M01".
+  /// False if ICU falls back to its root locale, whose January is "M01".
   bool has_month_names() const {
     int32_t count = 0;
     const icu::UnicodeString* months = formats_[0]->getDateFormatSymbols()->getMonths(count);
     return count > 0 && months[0] != icu::UnicodeString(u"M01");
   }
 
-  /// In each pattern, some days that have every month, weekday and digit among them.
-  std::string handwriting() const {
+  /// Sample of dates in all patterns, to compare locales. It has every month, weekday and digit.
+  std::string sample() const {
     std::string dates;
     for (Index day = 0; day < days; day += 970)
       for (std::size_t pattern = 0; pattern < patterns_.size(); ++pattern)
@@ -121,7 +121,7 @@ class DateWriter {
 
   icu::Locale locale_;
   std::vector<icu::UnicodeString> patterns_;  // styles first
-  std::vector<Format> formats_;  // of the locale's digits, then of Latin ones; patterns are applied
+  std::vector<Format> formats_;               // with native digits, then with Latin ones
 };
 
 std::vector<std::unique_ptr<DateWriter>> all_locales() {
@@ -129,13 +129,13 @@ std::vector<std::unique_ptr<DateWriter>> all_locales() {
   std::set<std::string> seen;
   for (int32_t i = 0; i < uloc_countAvailable(); ++i) {
     auto writer = std::make_unique<DateWriter>(uloc_getAvailable(i));
-    if (writer->has_month_names() && seen.insert(writer->handwriting()).second)
+    if (writer->has_month_names() && seen.insert(writer->sample()).second)
       writers.push_back(std::move(writer));
   }
   return writers;
 }
 
-/// With the older names of some: zh_TW is zh_Hant_TW.
+/// Names of ICU's locales, including aliases: zh_TW for zh_Hant_TW.
 std::set<std::string> known_locales() {
   UErrorCode status = U_ZERO_ERROR;
   UEnumeration* names = uloc_openAvailableByType(ULOC_AVAILABLE_WITH_LEGACY_ALIASES, &status);
@@ -153,9 +153,9 @@ std::vector<std::unique_ptr<DateWriter>> locales(const std::string& list) {
   std::istringstream names(list + ",");
   for (std::string given; std::getline(names, given, ',');) {
     const std::string name = icu::Locale(given.c_str()).getName();
-    // ICU itself would silently fall back to another one.
+    // ICU would silently fall back to another locale.
     if (known.erase(name) == 0)
-      fail("LOCALES", in_quotes(name) + " is no locale of ICU or stands there twice");
+      fail("LOCALES", in_quotes(name) + " is repeated or not a locale of ICU");
     writers.push_back(std::make_unique<DateWriter>(name));
   }
   return writers;

@@ -1,10 +1,10 @@
-// A tagger whose weights come from PyTorch, by import_torch.py: nn.Embedding "embedding", a
-// recurrent layer "rnn" and nn.Linear "output", over a batch of sentences.
+// Runs a tagger with weights from PyTorch, converted by import_torch.py: nn.Embedding "embedding",
+// a recurrent layer "rnn" and nn.Linear "output".
 //
 //     run_imported LAYER WEIGHTS INPUT OUTPUT
 //
-// WEIGHTS, INPUT and OUTPUT are safetensors files: INPUT has `ids` (T, B), i32, and `mask` (T, B),
-// OUTPUT gets `scores` (T, B, C). LAYER is one of the names below; stacked ones have two layers.
+// WEIGHTS, INPUT and OUTPUT are safetensors files. INPUT contains `ids` (T, B) i32 and `mask` (T,
+// B), OUTPUT `scores` (T, B, C). LAYER is one of the names below; stacked ones have two layers.
 #include <iostream>
 #include <map>
 
@@ -12,12 +12,12 @@
 
 using namespace attune;
 
-/// The first tensor of a file whose name ends so.
+/// The first tensor in a file whose name ends with `ending`.
 const Tensor& find(const Safetensors& file, const std::string& ending) {
   for (const auto& [name, tensor] : file.tensors) {
     if (name.ends_with(ending)) return tensor;
   }
-  throw Error("there is no " + ending);
+  throw Error("no tensor has a name that ends with " + in_quotes(ending));
 }
 
 template <class Layer>
@@ -46,9 +46,9 @@ const std::map<std::string, Var (*)(const Safetensors&, const Safetensors&)> lay
 };
 
 int main(int count, char** arguments) try {
-  if (count != 5) throw Error("LAYER WEIGHTS INPUT OUTPUT were expected");
+  if (count != 5) throw Error("usage: run_imported LAYER WEIGHTS INPUT OUTPUT");
   const auto layer = layers.find(arguments[1]);
-  if (layer == layers.end()) throw Error(std::string("unknown layer ") + arguments[1]);
+  if (layer == layers.end()) throw Error("unknown layer " + in_quotes(arguments[1]));
   const Safetensors weights = load_safetensors(arguments[2]),
                     input = load_safetensors(arguments[3]);
   Safetensors output;

@@ -1,5 +1,5 @@
-"""examples/dates/dates_tsv: dates as all locales write them. The calendar, the weekdays and the digits
-are checked against Python's own.
+"""Tests examples/dates/dates_tsv: dates in the formats of all locales. Checks calendar, weekdays and digits
+against Python's own.
 
 Run with the program.
 """
@@ -19,7 +19,7 @@ def run(*arguments, **environment):
 
 
 def rows(*arguments, **environment):
-    """Source and date of each line."""
+    """The (source, date) of each line."""
     result = run(*arguments, **environment)
     assert result.returncode == 0 and not result.stderr, result.stderr
     lines = [line.split("\t") for line in result.stdout.splitlines()]
@@ -27,7 +27,7 @@ def rows(*arguments, **environment):
 
 
 def numbers(text):
-    """Those in a text, in any script's digits."""
+    """The numbers in a text, in digits of any script."""
     return {int(digits) for digits in re.findall(r"\d+", text)}
 
 
@@ -42,7 +42,7 @@ def english(day):
 
 class DatesTsv(unittest.TestCase):
     def near(self, count, expected):
-        """Within five standard deviations of a binomial count."""
+        """Checks that a binomial count is within five standard deviations."""
         self.assertLess(abs(count - expected), 5 * expected ** 0.5, (count, expected))
 
     def test_english_has_fourteen_patterns_each_in_six_variants_and_nothing_else(self):
@@ -58,7 +58,7 @@ class DatesTsv(unittest.TestCase):
             seen |= ways[source]
         self.assertEqual(len(seen), 13 * 6)
 
-    def test_locales_write_as_their_people_do(self):
+    def test_known_dates_of_several_locales(self):
         for locale, expected, never in (
                 ("de", ["Dienstag, 9. März 1999", "DIENSTAG 9. MÄRZ 1999", "9. märz 1999", "09.03.99"], []),
                 ("fr", ["mercredi 27 juin 2001", "27 JUIN 2001", "27/06/2001", "juin 27, 2001"], []),
@@ -79,7 +79,7 @@ class DatesTsv(unittest.TestCase):
             for text in never:
                 self.assertFalse([source for source in sources if text in source], locale)
 
-    def test_the_numbers_are_those_of_the_gregorian_date_in_every_locale(self):
+    def test_numbers_are_those_of_the_gregorian_date_in_every_locale(self):
         seen = 0
         for source, day in rows("all", 60000):
             found = numbers(source)
@@ -92,14 +92,14 @@ class DatesTsv(unittest.TestCase):
             seen += len(found) == 3 and day.month in found
         self.assertGreater(seen, 10000)
 
-    def test_the_lines_depend_on_seed_and_locales_alone(self):
+    def test_lines_depend_only_on_seed_and_locales(self):
         first = rows("en,ar,ja", 300)
         away = {"TZ": "Pacific/Kiritimati", "LC_ALL": "ar_EG.UTF-8", "LANG": "ar_EG.UTF-8"}
         self.assertEqual(first, rows("en,ar,ja", 300, **away))
         self.assertEqual(first, rows("en,ar,ja", 500)[:300])
         self.assertNotEqual(first, rows("en,ar,ja", 300, 2))
 
-    def test_days_that_are_held_out_stand_in_no_other_lines(self):
+    def test_held_out_days_occur_in_no_other_lines(self):
         held_out = {day for _, day in rows("en", 40000, "held-out")}
         others = {day for _, day in rows("en,de", 200000, 3)}
         self.assertEqual(len(held_out), 2283)  # 36525 / 16
@@ -119,19 +119,19 @@ class DatesTsv(unittest.TestCase):
         self.near(sum(map(str.islower, full)), len(full) / 3)
         self.near(sum("," in source for source in full), len(full) / 2)
 
-    def test_mistakes_are_one_line(self):
+    def test_errors_are_one_line(self):
         usage = "usage: dates_tsv LOCALES COUNT [held-out] [SEED] > FILE.tsv"
         for arguments, message in (([], usage), (["en"], usage), (["en", "-1"], usage), (["en", "x"], usage),
                                    (["en", "1", "2", "3"], usage),
-                                   (["en,xx", "1"], "LOCALES: 'xx' is no locale of ICU or stands there twice"),
-                                   (["de-at,de_AT", "1"], "LOCALES: 'de_AT' is no locale of ICU or stands there twice")):
+                                   (["en,xx", "1"], "LOCALES: 'xx' is repeated or not a locale of ICU"),
+                                   (["de-at,de_AT", "1"], "LOCALES: 'de_AT' is repeated or not a locale of ICU")):
             result = run(*arguments)
             self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"dates_tsv: {message}\n"))
         for locale in ("", "en_XX", "english", "root", "C", "en_US.UTF-8", "en@calendar=buddhist", "en;de", "en de",
                        "\udcff", "en,,de", "x" * 1000):
             self.assertEqual(run(locale, 1).returncode, 1, locale)
 
-    def test_a_full_disk_is_a_mistake(self):
+    def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w") as full:
             result = subprocess.run([PROGRAM, "en", "100"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((result.returncode, result.stderr), (1, "dates_tsv: standard output: cannot be written\n"))

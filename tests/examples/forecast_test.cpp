@@ -1,4 +1,4 @@
-// `forecast` as a user runs it: what it learns, the CSV files that it reads, and those that it refuses.
+// End-to-end tests of `forecast`: training, CSV formats, errors.
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -29,10 +29,10 @@ struct Files {
   }
 };
 
-/// The time of row i, from one hour to the next.
+/// The time of row i, one row per hour.
 std::string hour(int i) { return fmt::format("2024-01-{:02} {:02}:00", 1 + i / 24, i % 24); }
 
-/// Two waves of a day, hour by hour, of which the second follows the first.
+/// Two daily waves, one row per hour; the second is shifted.
 std::string waves(int rows) {
   std::string csv = "date,first,second\n";
   for (int i = 0; i < rows; ++i)
@@ -40,7 +40,7 @@ std::string waves(int rows) {
   return csv;
 }
 
-TEST_CASE("forecast: learns two waves, is read again, measured, drawn, and says what comes") {
+TEST_CASE("forecast: trains on two waves, loads, evaluates, draws, and predicts") {
   const Files files;
   const std::string trained = files.train(waves(500), 200),
                     evaluated = output_of({"evaluate", files.csv, "--weights", files.weights});
@@ -56,7 +56,7 @@ TEST_CASE("forecast: learns two waves, is read again, measured, drawn, and says 
   }
 }
 
-TEST_CASE("forecast: small changes of large numbers, the smallest, and those of one value") {
+TEST_CASE("forecast: large numbers with small changes, tiny numbers, constant columns") {
   const auto numbers = [](int i) {
     const double odd = i % 2;
     return std::array{100000000 + odd, (1 + odd) * 1e-310, (1 + odd) * 1e300, 0.0, 7.0};
@@ -83,7 +83,7 @@ std::string table(auto time, const char* format = "{},{},{}\n", const char* head
   return csv;
 }
 
-TEST_CASE("forecast: dialects of CSV and of times are read alike") {
+TEST_CASE("forecast: reads all dialects of CSV and time formats equally") {
   const Files files;
   const std::string base = table(hour);
   files.train(base, 1, {"--parts", "18,6,6", "--look-back", "8", "--horizon", "4"});
@@ -101,7 +101,7 @@ TEST_CASE("forecast: dialects of CSV and of times are read alike") {
         changed(":00,", ":00Z,"), changed(":00,", ":00:00 +0000,"),
         table([](int i) { return i % 2 == 0 ? hour(i) + "+00:00" : hour(i + 2) + "+02:00"; })})
     CHECK_MESSAGE(files.predict(csv) == plain, csv);
-  const auto next = [&](auto time) {  // after those of rows 0 to 29
+  const auto next = [&](auto time) {  // the time after rows 0 to 29
     return lines_of(std::regex_replace(files.predict(table(time)), std::regex(",.*"), ""))[1];
   };
   const auto month = [](int i) { return fmt::format("{}-{:02}", 2000 + i / 12, 1 + i % 12); };
@@ -131,7 +131,7 @@ TEST_CASE("forecast: dialects of CSV and of times are read alike") {
                             std::chrono::sys_days(std::chrono::days(11354 + 30 * step))));
 }
 
-TEST_CASE("forecast: quotes in names are written as they were read") {
+TEST_CASE("forecast: preserves quotes in column names") {
   const Files files;
   const std::string header = "\"date\",\"a \"\"b\"\", c\",\"d\"\n";
   const std::string csv = table(hour, "{},{},{}\n", header.c_str());
@@ -144,35 +144,36 @@ TEST_CASE("forecast: quotes in names are written as they were read") {
   }
 }
 
-TEST_CASE("forecast: weights of another training, and other options, are not used silently") {
+TEST_CASE("forecast: refuses weights of other columns, and changed options") {
   const Files files;
   files.train(waves(100), 1);
   const std::string before = read(files.weights);
-  std::string huge;  // in the rows to validate on
+  std::string huge;  // in the validation rows
   for (int i = 0; i < 100; ++i)
     huge += fmt::format("{},{},{}\n", hour(i), i % 7, i < 70 ? i % 5 : 1e60);
   write(files.csv, "date,first,second\n" + huge);
   const auto failed = run({"train", files.csv, "--weights", files.weights, "--look-back=24",
                            "--horizon=8", "--segment=4", "--hidden=8", "--steps", "1"});
   CHECK(failed.status == 1);
-  CHECK(contains(failed.err, "the error of validation is not finite"));
+  CHECK(contains(failed.err, "the validation error is not finite"));
   CHECK(read(files.weights) == before);
   write(files.csv, waves(100));
   const std::string svg = files.directory / "w.svg";
   write(svg, before);
-  check_errors({{{"evaluate", files.csv, "--weights", svg}, "it is read or written, too"},
-                {{"predict", files.csv, "--weights", files.weights, "--hidden", "128"},
-                 "--hidden: " + files.weights + " was trained with '8'"},
-                {{"predict", files.csv, "--weights", files.weights, "--horizon", "16"},
-                 "--horizon: " + files.weights + " was trained with '8'"},
-                {{"evaluate", files.csv, "--weights", files.weights, "--parts", "50,25,25"},
-                 "--parts: " + files.weights + " was trained with '70,10,20'"},
-                {{"train", files.csv, "--weights", files.csv}, "it is read or written, too"},
-                {{"train", files.csv, "--weights", "w.svg"}, "it is read or written, too"}});
+  check_errors(
+      {{{"evaluate", files.csv, "--weights", svg}, "is also read or written by this program"},
+       {{"predict", files.csv, "--weights", files.weights, "--hidden", "128"},
+        "--hidden: " + files.weights + " was trained with '8'"},
+       {{"predict", files.csv, "--weights", files.weights, "--horizon", "16"},
+        "--horizon: " + files.weights + " was trained with '8'"},
+       {{"evaluate", files.csv, "--weights", files.weights, "--parts", "50,25,25"},
+        "--parts: " + files.weights + " was trained with '70,10,20'"},
+       {{"train", files.csv, "--weights", files.csv}, "is also read or written by this program"},
+       {{"train", files.csv, "--weights", "w.svg"}, "is also read or written by this program"}});
   CHECK(read(files.csv) == waves(100));
 }
 
-TEST_CASE("forecast: a column of one value has no scale, whatever its mean rounds to") {
+TEST_CASE("forecast: does not scale a constant column, despite rounding errors of its mean") {
   const Files files;
   std::string csv = "date,first,second\n";
   for (int i = 0; i < 100; ++i) csv += fmt::format("{},{},{}\n", hour(i), i % 7, i < 80 ? 0.1 : 1);
@@ -180,26 +181,26 @@ TEST_CASE("forecast: a column of one value has no scale, whatever its mean round
   CHECK(std::stod(printed.substr(printed.find("   1 to    8") + 12)) < 1e3);
 }
 
-TEST_CASE("forecast: what it does not read is one line with file and line") {
+TEST_CASE("forecast: reports invalid CSV in one line, with file and line") {
   const Files files;
   const std::string good = "date,a\n2024-01-01,1\n2024-01-02,2\n";
   std::vector<std::pair<std::string, std::string>> cases = {
-      {"", ":1: a header of several columns was expected, not ''"},
-      {"date\n", ":1: a header of several columns was expected, not 'date'"},
-      {"2024-01-01,1\n", ":1: a header of several columns"},
-      {"date,a\n2024-01-01,1\n", ":2: two rows were expected"},
-      {"date,a\n2024-01-02,1\n2024-01-01,1\n", ":3: a later time was expected"},
-      {good + "2024-01-04,1\n", ":4: 2024-01-03 00:00:00 was expected, not '2024-01-04'"},
-      {good + "2024-01-03,1,1\n", ":4: a row of 2 fields was expected, not '2024-01-03,1,1'"},
-      {good + "2024-01-03,\"1\n", ":4: the end of a quote was expected"},
+      {"", ":1: expected a header of several columns, got ''"},
+      {"date\n", ":1: expected a header of several columns, got 'date'"},
+      {"2024-01-01,1\n", ":1: expected a header of several columns"},
+      {"date,a\n2024-01-01,1\n", ":2: expected at least two rows"},
+      {"date,a\n2024-01-02,1\n2024-01-01,1\n", ":3: expected a later time"},
+      {good + "2024-01-04,1\n", ":4: expected 2024-01-03 00:00:00, got '2024-01-04'"},
+      {good + "2024-01-03,1,1\n", ":4: expected a row of 2 fields, got '2024-01-03,1,1'"},
+      {good + "2024-01-03,\"1\n", ":4: expected a closing quote"},
       {"date,\xff\n", ":1: "}};
   for (const std::string number : {"", "NaN", "1e999", "+-1", "0x1", "1.2.3"})
     cases.push_back({good + "2024-01-03," + number + "\n",
-                     ":4: 'a': a number was expected, not '" + number + "'"});
+                     ":4: expected a number in column 'a', got '" + number + "'"});
   for (const std::string time :
        {"2024-01-32", "2024-02-30", "1/2/2024", "3/1/24 0:00", "2024-01-03 24:00",
         "2024-01-03 02:60", "2024-01-03 02:00:00.5e1", "2024-01-03 02:00 o'clock", "45294", "July"})
-    cases.push_back({good + time + ",1\n", ":4: a time such as 2016-07-01 05:00:00 was expected"});
+    cases.push_back({good + time + ",1\n", ":4: expected a time such as 2016-07-01 05:00:00"});
   for (const auto& [text, error] : cases) {
     write(files.csv, text);
     const std::string line = sole_error_of({"train", files.csv});
@@ -207,7 +208,7 @@ TEST_CASE("forecast: what it does not read is one line with file and line") {
   }
 }
 
-TEST_CASE("forecast: any score or none; errors are one line and status 1") {
+TEST_CASE("forecast: all scores, or none; errors are one line and status 1") {
   const Files files;
   for (const char* score : {"none", "dot", "location_aware", "multi_head"})
     files.train(waves(100), 1, {"--score", score});
@@ -217,12 +218,12 @@ TEST_CASE("forecast: any score or none; errors are one line and status 1") {
       {{{}, "usage: forecast train|evaluate|predict FILE.csv"},
        {{"forecast", csv}, "usage: "},
        {{"train", other + "x"}, "other.csvx: "},
-       {{"train", csv}, "the 70 rows to train on are too few to read 720 and"},
-       {{"train", csv, "--segment", "7"}, "--segment: it must divide"},
+       {{"train", csv}, "70 training rows are too few for look-back 720 and"},
+       {{"train", csv, "--segment", "7"}, "--segment: 7 must divide look-back 720 and horizon 96"},
        {{"train", csv, "--score", "best"}, "best"},
-       {{"train", csv, "--parts", "50,50"}, "--parts: three numbers were expected"},
+       {{"train", csv, "--parts", "50,50"}, "--parts: expected three numbers"},
        {{"evaluate", csv, "--weights", csv}, "t.csv"},
-       {{"evaluate", other, "--weights", files.weights}, "its columns are not those of "}});
+       {{"evaluate", other, "--weights", files.weights}, "its columns differ from those of "}});
 }
 
 }  // namespace

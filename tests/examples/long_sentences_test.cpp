@@ -1,4 +1,4 @@
-// `long_sentences` as a user runs it.
+// End-to-end tests of `long_sentences`.
 #include <sstream>
 
 #include "program.hpp"
@@ -14,7 +14,7 @@ std::vector<double> row_of(const std::string& table, const std::string& name) {
   return values;
 }
 
-TEST_CASE("long_sentences: a model learns; its weights are read again, and depend on no threads") {
+TEST_CASE("long_sentences: trains; reuses saved weights; independent of the number of threads") {
   const Directory directory;
   const Arguments small = {
       "--models",       "luong-dot,encoder-decoder", "--steps", "150", "--longest", "4", "--out",
@@ -22,7 +22,7 @@ TEST_CASE("long_sentences: a model learns; its weights are read again, and depen
   const std::string table = output_of(small);
   const std::vector<double> luong = row_of(table, "luong-dot");
   CHECK(luong.size() == 9);
-  CHECK(luong[0] > 3 * luong[8]);  // it was trained on short sentences alone
+  CHECK(luong[0] > 3 * luong[8]);  // trained only on short sentences
   const std::string file = directory / "one/luong-dot.safetensors";
   const auto written = std::filesystem::last_write_time(file);
   const std::string again = output_of(small);
@@ -32,7 +32,7 @@ TEST_CASE("long_sentences: a model learns; its weights are read again, and depen
                                       {.environment = {{"ATTUNE_THREADS", "3"}}});
   CHECK(three.substr(three.find("\nPercent")) == table.substr(table.find("\nPercent")));
   check_same_tensors(file, directory / "three/luong-dot.safetensors");
-  output_of(small + Arguments{"--steps", "1"});  // other options: trained anew
+  output_of(small + Arguments{"--steps", "1"});  // other options: trains again
   CHECK(std::filesystem::last_write_time(file) != written);
 }
 
@@ -48,9 +48,9 @@ TEST_CASE("long_sentences: errors are one line and status 1") {
   const Directory directory;
   write(directory / "file", "mine");
   check_errors({{{"--steps", "0"}, "steps: '0' is not a whole number from 1"},
-                {{"--hidden", "12"}, "--hidden: a multiple of 8 was expected"},
+                {{"--hidden", "12"}, "--hidden: expected a multiple of 8"},
                 {{"--models", "bahdanau,foo"},
-                 "--models: names of models were expected, each once, not 'bahdanau,foo'"},
+                 "--models: expected different names of models, got 'bahdanau,foo'"},
                 {{"--colour", "1"}, "--colour"},
                 {{"words"}, "usage: long_sentences"},
                 {{"--out", directory / "file"}, "file"}});

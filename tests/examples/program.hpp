@@ -1,4 +1,4 @@
-// The program of this test, run as a user runs it.
+// Runs the program under test (PROGRAM).
 #pragma once
 
 #include <csignal>
@@ -18,14 +18,14 @@ inline std::string output_of(const Arguments& arguments, ProcessOptions options 
   return result.out;
 }
 
-/// The one line on standard error of a command that fails, and prints nothing else.
+/// The error line of a command that fails and prints nothing else.
 inline std::string sole_error_of(const Arguments& arguments) {
   const ProcessResult result = run(arguments);
   CHECK(result.out.empty());
   return error_line(std::filesystem::path(PROGRAM).filename().string(), result);
 }
 
-/// Each command fails with a line that has this text in it.
+/// Checks that each command fails with a line that contains the text.
 inline void check_errors(const std::vector<std::pair<Arguments, std::string>>& commands) {
   for (const auto& [arguments, text] : commands) {
     const std::string line = sole_error_of(arguments);

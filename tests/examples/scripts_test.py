@@ -1,6 +1,6 @@
-"""dates, papers and gpt, as a reader runs them: what they print, write and say of mistakes.
+"""End-to-end tests of dates, papers and gpt: output, files, errors.
 
-Run with the programs.
+Arguments: the programs.
 """
 import os
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-# Of the weights of dates after 20 steps, on every CPU with fused multiply-adds.
+# Checksum of the weights of dates after 20 steps, on every CPU with fused multiply-adds.
 CHECKSUM = "eb6cb16352ea2c50"
 
 
@@ -24,7 +24,7 @@ def main():
             assert status == 0 or result.stderr.count("\n") == 1, result.stderr  # one clear line
             return result.stdout if status == 0 else result.stderr
 
-        assert "without arguments, dates trains" in run(dates, "3 May 79", status=1)
+        assert "run dates without arguments to train" in run(dates, "3 May 79", status=1)
         assert "--steps: '0' is not a whole number" in run(dates, "--steps", "0", status=1)
         refused = run(dates, status=1, ATTUNE_TARGET="none")
         targets = re.search(r"which have ((\w+(, )?)+)(in |$)", refused)[1].strip(", ").split(", ")
@@ -47,13 +47,13 @@ def main():
             printed = run(papers, model, pairs, "--epochs", "12", "--weights", "weights.safetensors")
             bleu = [float(line.split()[-1]) for line in printed.splitlines() if "  BLEU " in line]
             assert len(bleu) == 12 and max(bleu) > 60 and "▒" in printed, printed
-            # The weights that were read back are those of the best epoch.
+            # The loaded weights are those of the best epoch.
             assert f"BLEU {max(bleu):.2f}, are in weights.safetensors" in printed, printed
         (pathlib.Path(directory) / "bad.tsv").write_text("a b\nc\td\n")
         assert "bad.tsv:1: one column" in run(papers, "luong", "bad.tsv", status=1)
         (pathlib.Path(directory) / "same.tsv").write_text("a b\tc\n" * 40)
-        assert "all pairs have one source" in run(papers, "luong", "same.tsv", status=1)
-        # A text in which a letter follows from the one before, but for a tenth of them.
+        assert "all pairs have the same source" in run(papers, "luong", "same.tsv", status=1)
+        # A text in which 90 % of the letters follow from the letter before.
         text = "".join(draw.choice("abcdefgh") if draw.random() < 0.1 else "bcdefgha"[i % 8] for i in range(30000))
         (pathlib.Path(directory) / "text").write_text(text)
         small = [gpt, "text", "--layers", "1", "--width", "32", "--context", "16", "--steps", "200"]
@@ -69,7 +69,7 @@ def main():
         assert "5 heads do not divide" in run(gpt, "text", "--heads", "5", status=1)
         for out in "text", "weights", "nowhere/weights.safetensors":
             assert "--out: " in run(gpt, "text", "--out", out, status=1)
-        assert "it is read or written, too" in run(papers, "luong", "same.tsv", "--weights", "same.tsv", status=1)
+        assert "is also read or written by this program" in run(papers, "luong", "same.tsv", "--weights", "same.tsv", status=1)
         weights = pathlib.Path(directory) / "gpt.safetensors"
         data = weights.read_bytes()
         end = 8 + int.from_bytes(data[:8], "little")

@@ -1,4 +1,4 @@
-// `speech` as a user runs it, on tones that stand for words.
+// End-to-end tests of `speech`, with tones as words.
 #include <cmath>
 #include <numbers>
 
@@ -35,8 +35,8 @@ constexpr std::array words = {"low", "middle", "high"};
 
 double hertz_of(std::size_t word, double pitch = 1) { return pitch * 350 * std::pow(2.2, word); }
 
-/// Tones of three words by two speakers, and a model that knows them, trained when a test first asks
-/// for it.
+/// Tones of three words by two speakers, and a model that knows them, trained when a test first
+/// asks for it.
 struct Trained {
   Directory directory;
   std::string printed;
@@ -71,9 +71,9 @@ struct Trained {
   }
 };
 
-TEST_CASE("speech: words are learnt, saved, measured and recognised") {
+TEST_CASE("speech: trains, saves, evaluates and recognises") {
   const Trained& t = Trained::get();
-  // The table of the training is that of the weights which it saved.
+  // Training prints the table of the saved weights.
   const std::string table = output_of({"evaluate", t.list, "--model", t.model});
   CHECK(contains(t.printed, table));
   CHECK(contains(table, "length   tokens  substitutions  deletions  insertions  token error\n"));
@@ -92,7 +92,7 @@ TEST_CASE("speech: words are learnt, saved, measured and recognised") {
         two + "\tmiddle\n" + high + "\thigh\n");
 }
 
-TEST_CASE("speech: whatever libsndfile reads, of other rates and of several channels") {
+TEST_CASE("speech: all formats of libsndfile, sampling rates and numbers of channels") {
   const Trained& t = Trained::get();
   const Directory directory;
   const std::vector<float> samples = tone(hertz_of(2), 0.2);
@@ -107,11 +107,11 @@ TEST_CASE("speech: whatever libsndfile reads, of other rates and of several chan
   const std::string hostile = directory / "\x1b[2J\u202e.wav";
   write_audio(hostile, samples);
   CHECK(contains(output_of({"recognise", hostile, "--model", t.model}), "/\\x1b[2J\\u202e.wav\t"));
-  write_audio(directory / "a", tone(hertz_of(0), 40));  // longer than any in training
+  write_audio(directory / "a", tone(hertz_of(0), 40));  // longer than all training utterances
   CHECK(contains(t.heard(directory / "a"), "low"));
 }
 
-TEST_CASE("speech: WAV files of streams, whose headers do not know the size") {
+TEST_CASE("speech: WAV files of streams, without a size in the header") {
   const Trained& t = Trained::get();
   const Directory directory;
   for (const int coding : {SF_FORMAT_PCM_16, SF_FORMAT_PCM_U8, SF_FORMAT_FLOAT}) {
@@ -127,7 +127,7 @@ TEST_CASE("speech: WAV files of streams, whose headers do not know the size") {
   }
 }
 
-TEST_CASE("speech: an empty transcript is one whose tokens are all insertions") {
+TEST_CASE("speech: all tokens for an empty transcript are insertions") {
   const Trained& t = Trained::get();
   const std::string tone = t.directory / "ann7.wav";
   const Directory directory;
@@ -138,7 +138,7 @@ TEST_CASE("speech: an empty transcript is one whose tokens are all insertions") 
   CHECK(rows[1] == "     0        0              0          0           1     100.00 %");
   CHECK(rows[2] == "     1        1              0          0           0       0.00 %");
   CHECK(rows[3].starts_with("     2        2 "));
-  // It may be trained on, alone too; tokens may be more than CTC has annotations for.
+  // Training accepts it, also alone, and transcripts with more tokens than annotations.
   write(directory / "l.tsv", tone + "\t\n");
   const Arguments train = {"train",   directory / "l.tsv", directory / "l.tsv", "--steps", "2",
                            "--model", directory / "m",     "--hidden",          "4"};
@@ -147,7 +147,7 @@ TEST_CASE("speech: an empty transcript is one whose tokens are all insertions") 
   CHECK(contains(output_of(train + Arguments{"--characters"}), "\n    31 "));
 }
 
-TEST_CASE("speech: composed and decomposed transcripts have the same tokens") {
+TEST_CASE("speech: composed and decomposed transcripts have equal tokens") {
   const Directory directory;
   const std::string tone = Trained::get().directory / "ann7.wav", list = directory / "l.tsv";
   write(list, tone + "\té\n" + tone + "\te\u0301\n");
@@ -155,7 +155,7 @@ TEST_CASE("speech: composed and decomposed transcripts have the same tokens") {
   CHECK(load_safetensors(directory / "m").metadata.at("vocabulary") == "[\"é\"]");
 }
 
-TEST_CASE("speech: the same weights for any number of threads") {
+TEST_CASE("speech: weights do not depend on the number of threads") {
   const Trained& t = Trained::get();
   const Directory directory;
   for (const char* threads : {"1", "3"}) {
@@ -173,10 +173,10 @@ TEST_CASE("speech: errors are one line and status 1") {
                     bad = directory / "bad.wav", list = directory / "l.tsv";
   std::string empty = whole.substr(0, 44);
   empty.replace(4, 4, 4, '\0').replace(40, 4, 4, '\0');
-  for (const auto& [bytes, error] : {std::pair{std::string("hello"), "it cannot be read as audio"},
-                                     {whole.substr(0, 30), "it cannot be read as audio"},
-                                     {whole.substr(0, 1044), "it ends after 1036 of "},
-                                     {empty, "it has no samples"}}) {
+  for (const auto& [bytes, error] : {std::pair{std::string("hello"), "cannot be read as audio"},
+                                     {whole.substr(0, 30), "cannot be read as audio"},
+                                     {whole.substr(0, 1044), "truncated: 1036 of "},
+                                     {empty, "contains no samples"}}) {
     write(bad, bytes);
     CHECK(contains(sole_error_of({"recognise", bad, "--model", t.model}), bad + ": " + error));
     write(list, tone + "\tlow\nbad.wav\tlow\n");
@@ -191,10 +191,11 @@ TEST_CASE("speech: errors are one line and status 1") {
   const std::string trained = ": " + t.model + " was trained with ";
   const Arguments overwrite = {"train", list, list, "--steps", "1", "--hidden", "4", "--model"};
   check_errors({
-      {{"recognise", bad, "--model", t.model}, "samples from -1 to 1 were expected"},
-      {{"recognise", directory / "none.wav", "--model", t.model}, "none.wav: it cannot be read"},
-      {{"train", directory / "columns.tsv", t.list}, "columns.tsv:2: FILE TAB TRANSCRIPT"},
-      {{"train", directory / "empty.tsv", t.list}, "empty.tsv: it has no lines"},
+      {{"recognise", bad, "--model", t.model}, "expected samples from -1 to 1"},
+      {{"recognise", directory / "none.wav", "--model", t.model}, "none.wav: cannot be read"},
+      {{"train", directory / "columns.tsv", t.list},
+       "columns.tsv:2: expected RECORDING TAB TRANSCRIPT"},
+      {{"train", directory / "empty.tsv", t.list}, "empty.tsv: has no lines"},
       {{"train", t.list}, "usage: speech train TRAIN.tsv VALID.tsv"},
       {{}, "usage: "},
       {{"recognise", tone, "--model", directory / "none"}, "none: "},
@@ -203,8 +204,8 @@ TEST_CASE("speech: errors are one line and status 1") {
        "--sampling-rate" + trained + "'8000'"},
       {{"evaluate", list, "--model", t.model, "--characters"}, "--characters" + trained + "'no'"},
       {{"recognise", directory / "slow.wav", "--model", t.model},
-       "slow.wav: a sampling rate of at least 1000 Hz was expected, not 999"},
-      {overwrite + Arguments{list}, "l.tsv: it is read or written, too"},
+       "slow.wav: sampling rate 999 Hz, expected at least 1000"},
+      {overwrite + Arguments{list}, "l.tsv: is also read or written by this program"},
       {{"recognise", tone, "--beam", "0"}, "beam: '0' is not a whole number from 1"},
   });
 }

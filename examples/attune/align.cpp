@@ -25,11 +25,11 @@ namespace {
 
 struct AlignedPair {
   std::string source, target;
-  report::Heatmap map;  // without rows where a side is empty, or the model does not attend
+  report::Heatmap map;  // has no rows if a side is empty or the model has no attention
   models::Hypothesis written;
 };
 
-/// Whether the file has sources alone: then the model writes the targets itself.
+/// True if the file has only sources: the model then predicts the targets.
 bool writes_itself(const UseOptions& o) {
   if (!o.target.empty()) return false;
   require_regular(o.file);
@@ -39,8 +39,8 @@ bool writes_itself(const UseOptions& o) {
   return true;
 }
 
-/// A target token without a number of its own is forced as <unk>: an error where each token is one
-/// letter or phone, otherwise a warning.
+/// A target token that is not in the vocabulary is scored as <unk>: a warning for sentences, an
+/// error for other data, where each token is one letter or phone.
 void check_tokens(const Model& model, const TestPairs& pairs, const UseOptions& o) {
   UnknownTokens source, target;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
@@ -51,15 +51,14 @@ void check_tokens(const Model& model, const TestPairs& pairs, const UseOptions& 
       if (!model.of_sentences() && model.target().vocabulary.id(token) == text::Vocabulary::unknown)
         fail(
             fmt::format("{}:{}", (o.target.empty() ? o.file : o.target).string(), pairs.numbers[i]),
-            "the model cannot write " + in_quotes(text::visible(token)));
+            in_quotes(text::visible(token)) + " is not in the target vocabulary");
     }
   }
   source.warn(pairs.name, "source"), target.warn(pairs.name, "target");
 }
 
-/// A map whose rows and columns are words instead of their tokens: a word of the source has the sum
-/// of its tokens' weights, one of the target the mean of its tokens' rows. Tokens without letters
-/// have none.
+/// Converts a map of tokens to words: sums the weights over the tokens of a source word, and
+/// averages the rows of a target word. Drops tokens without letters.
 report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
                          const std::string& target) {
   const std::vector<std::string> columns = text::Tokenizer().encode(source),
@@ -80,7 +79,7 @@ report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
   return {.rows = rows, .columns = columns, .weights = weights, .caption = ""};
 }
 
-/// Subwords are joined to words; other tokens are what the model reads.
+/// The heat map of a pair. With --units words, subwords are joined to words.
 report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPair& pair,
                        const std::string& place, bool forced) {
   std::vector<std::string> from = model.source().tokenizer.encode(pair.source),
@@ -94,11 +93,11 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
   try {
     return by_words(map, pair.source, pair.target);
   } catch (const Error&) {
-    fail(place, "the model of sentencepiece changes words, expected --units tokens");
+    fail(place, "the SentencePiece model changes words, expected --units tokens");
   }
 }
 
-/// Sources alone, with the targets that the models write.
+/// Pairs of the file's sources and predicted targets.
 std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
   const Model& model = models.front();
   const Index longest = longest_read(models, longest_of_pair);
@@ -145,7 +144,7 @@ std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
 }
 
 /// Links each target token to the source token with the largest weight (Luong et al., 2015, section
-/// 5.4), the first one among equals. Weights of zeros alone give no link.
+/// 5.4), the first one among equals. A row of zeros gives no link.
 text::Alignment links_of(const report::Heatmap& map) {
   text::Alignment links;
   const auto columns = static_cast<std::ptrdiff_t>(map.columns.size());
@@ -158,7 +157,7 @@ text::Alignment links_of(const report::Heatmap& map) {
   return links;
 }
 
-/// SOURCE-TARGET from 0 on, as text::parse_links reads them.
+/// Links SOURCE-TARGET from 0, the format of text::parse_links.
 std::string pharaoh(const text::Alignment& links) {
   std::vector<std::string> all;
   for (const auto& [source, target] : links) all.push_back(fmt::format("{}-{}", source, target));
@@ -179,7 +178,7 @@ std::string caption(const AlignedPair& pair) {
                      isolated(pair.target), pair.written.log_probability);
 }
 
-/// One pair in every form but html.
+/// One pair in every format except html.
 std::string form(const AlignedPair& pair, AlignFormat format, const report::TerminalOptions& how) {
   switch (format) {
     case AlignFormat::pharaoh:
@@ -194,7 +193,7 @@ std::string form(const AlignedPair& pair, AlignFormat format, const report::Term
   }
 }
 
-/// The form to write. Throws where the end of a name says nothing.
+/// The output format. Throws for an unknown file extension.
 AlignFormat format_of(const UseOptions& o) {
   if (o.align_format != AlignFormat::automatic) return o.align_format;
   const std::string ending = text::folded_case(o.out.extension().string());
@@ -204,14 +203,15 @@ AlignFormat format_of(const UseOptions& o) {
                                      {".pharaoh", AlignFormat::pharaoh},
                                      {".svg", AlignFormat::svg}})
     if (ending == name) return format;
-  fail("--out", fmt::format("'{}' says no form, expected one of .html, .json, .pharaoh, .svg "
-                            "or .txt, or --format",
-                            ending));
+  fail("--out",
+       fmt::format("unknown extension '{}', expected .html, .json, .pharaoh, .svg or .txt, "
+                   "or --format",
+                   ending));
 }
 
 void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseOptions& o) {
   if (format == AlignFormat::svg && pairs.size() > 1)
-    fail("--format", fmt::format("svg draws one pair, not {}: html was expected", pairs.size()));
+    fail("--format", fmt::format("svg draws one pair, got {}: expected html", pairs.size()));
   const bool prints = o.out.empty();
   const report::TerminalOptions how{
       .colour = prints && obeys_escapes(),
@@ -221,12 +221,12 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
     std::vector<Drawing> drawings;
     for (const AlignedPair& pair : pairs)
       if (!pair.map.rows.empty()) drawings.push_back({report::svg(pair.map), caption(pair)});
-    text = drawings_page("What the model attends to", drawings);
+    text = drawings_page("Attention weights", drawings);
   } else {
     for (const AlignedPair& pair : pairs) text += form(pair, format, how);
   }
   if (!o.out.empty()) return write_file(o.out, text);
-  put(format == AlignFormat::terminal ? text : for_output(text));  // drawings have colours
+  put(format == AlignFormat::terminal ? text : for_output(text));  // keeps colours of drawings
 }
 
 /// Och and Ney (2003): see metrics::alignment_error_rate.
@@ -247,7 +247,7 @@ void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) 
 }  // namespace
 
 int align(const UseOptions& o) {
-  if (o.file.empty()) fail("FILE", "pairs, or sources alone, were expected");
+  if (o.file.empty()) fail("PAIRS", "missing, expected a file of pairs or of sources");
   const auto files = model_files(o.models);
   require_outputs(o, files, {o.out});
   const std::vector<Model> models = load_models(files);
@@ -284,8 +284,8 @@ void print_scores(const models::AnyModel& network, std::span<const text::TextPai
 }  // namespace
 
 int score(const UseOptions& o) {
-  constexpr std::size_t most_tokens = 2048;  // of pairs scored together, on a side, with padding
-  if (o.file.empty()) fail("FILE", "pairs were expected");
+  constexpr std::size_t most_tokens = 2048;  // per side of a batch, with padding
+  if (o.file.empty()) fail("PAIRS", "missing, expected a file of pairs");
   const std::vector<Model> models = load_models(model_files(o.models));
   const models::AnyModel network = network_of(models);
   PairReader reader(files_for(models.front(), o), "reading");

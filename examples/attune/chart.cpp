@@ -10,7 +10,6 @@
 
 #include <attune/models/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
 
 namespace attune::report {
 namespace {
@@ -22,7 +21,7 @@ constexpr double kLabel = 24;  // of the plot's width, for half of the label at 
 /// The range of the data, which ticks may widen.
 struct Axis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  bool whole = true;  // only whole numbers
+  bool whole = true;  // all values are integers
   bool log = false;
   std::vector<double> ticks = {};
 
@@ -37,12 +36,12 @@ struct Axis {
   }
 };
 
-/// Some `count` ticks at multiples of 1, 2 or 5 times a power of ten. The axis up the side ends at
-/// ticks, and begins at zero where that is not far.
+/// About `count` ticks at multiples of 1, 2 or 5 times a power of ten. A y axis (`upright`) begins
+/// and ends at ticks, and begins at 0 if the lowest value is less than half of the highest.
 void add_ticks(Axis& axis, int count, bool upright) {
   auto& [low, high, whole, log, ticks] = axis;
   const double largest = std::max(std::abs(low), std::abs(high));
-  if (high - low <= std::max(1e-9 * largest, 1e-200)) {  // no two ticks could be told apart
+  if (high - low <= std::max(1e-9 * largest, 1e-200)) {  // tick labels would be equal
     const double margin = whole && largest < 1e6 ? 1 : std::max(0.1 * largest, 1e-200);
     low -= margin, high += margin;
   }
@@ -51,14 +50,14 @@ void add_ticks(Axis& axis, int count, bool upright) {
   double step = 10 * power;
   for (const double factor : {5.0, 2.0, 1.0})
     if (raw <= 1.001 * factor * power) step = factor * power;
-  if (whole) step = std::max(step, 1.0);  // there is no epoch 2.5
+  if (whole) step = std::max(step, 1.0);  // no fractional steps or epochs
   if (upright)
     low = step * std::floor(low / step + 1e-6), high = step * std::ceil(high / step - 1e-6);
   for (double i = std::ceil(low / step - 1e-6); i <= high / step + 1e-6; ++i)
     ticks.push_back(i * step + 0.0);  // no -0
 }
 
-/// 1, 2 and 5 within each power of ten over a few of them, powers alone over many.
+/// Ticks at 1, 2 and 5 times each power of ten; for three decades or more, at powers of ten only.
 void add_log_ticks(Axis& axis) {
   const double first = std::floor(std::log10(axis.low)), last = std::floor(std::log10(axis.high)),
                every = std::floor((last - first) / 7) + 1;
@@ -74,19 +73,19 @@ void add_log_ticks(Axis& axis) {
   axis.low = axis.ticks.front(), axis.high = axis.ticks.back();
 }
 
-/// Far from where arithmetic on the range of an axis would overflow or come out as zero.
+/// True if arithmetic on the axis range neither overflows nor underflows.
 bool drawable(double x, double y, bool log_y) {
   return std::abs(x) < 1e200 && std::abs(y) < 1e200 && (!log_y || y > 1e-200);
 }
 
-// In light and in dark, colours that can be told apart, and from the ground, under every common
-// deficiency of colour vision (at least 17 units of CIELAB in simulation). Beyond six series, dashes
-// tell apart.
+// Colours (light and dark) that are distinguishable from each other and from the background under
+// every common colour vision deficiency (at least 17 units of CIELAB in simulation). Beyond six
+// series, dashes distinguish them.
 constexpr std::array kColours = {"#0b55c4", "#c64520", "#02a577", "#7a2a7c", "#c08800", "#2e3036"};
 constexpr std::array kDashes = {"", " stroke-dasharray=\"7 4\"", " stroke-dasharray=\"2 3\""};
 
-// A style inside an inline <svg> holds for the whole page, hence a class of its own on every rule.
-// The light colours are attributes, which programs without CSS read, too.
+// A style inside an inline <svg> applies to the whole page, so every rule has the class
+// attune-chart. The light colours are attributes, for programs without CSS.
 constexpr std::string_view kStyle = R"css(
 .attune-chart{direction:ltr;font-size:13px;
 font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
@@ -110,7 +109,7 @@ std::string style_of(std::size_t series) {
                      kDashes[series / kColours.size() % kDashes.size()]);
 }
 
-/// An estimate, in the font of a phone, which shows the drawing at two thirds of its size.
+/// Estimated width in the larger font for phones, which scale the drawing to two thirds.
 double text_width(const std::string& text) { return 0.58 * 16 * text::display_width(text); }
 
 std::string text(double x, double y, std::string_view attributes, const std::string& content,
@@ -121,7 +120,7 @@ std::string text(double x, double y, std::string_view attributes, const std::str
 
 std::string label(double tick) { return fmt::format("{:.6g}", tick); }
 
-/// The entries of the legend, in lines; `y` is below them then.
+/// The legend, in one or more lines. Moves `y` below them.
 std::string legend(const std::vector<Series>& all, double& y) {
   std::string out;
   double x = 0;
@@ -139,8 +138,8 @@ std::string legend(const std::vector<Series>& all, double& y) {
   return out;
 }
 
-/// A series, at the places `px` and `py` of its values. Few points are dots with tooltips; so is a
-/// lone one, which has no line.
+/// A series with the pixel coordinates `px(x)`, `py(y)`. Draws dots with tooltips if there are few
+/// points, and for an isolated point, which has no line.
 std::string line(const Series& series, std::size_t index, bool log_y, const auto& px,
                  const auto& py) {
   constexpr std::size_t few = 40;

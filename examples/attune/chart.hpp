@@ -8,10 +8,10 @@
 
 namespace attune::report {
 
-/// Points of a line, in drawing order. A value that is not finite is a gap in the line, and so is
-/// one that is not positive on a logarithmic axis.
+/// Points of a line, in drawing order. Non-finite values, and values <= 0 on a logarithmic axis,
+/// are gaps in the line.
 struct Series {
-  std::string name;  ///< in the legend; no entry when empty
+  std::string name;  ///< legend entry; none if empty
   std::vector<double> x, y;
 };
 
@@ -21,11 +21,11 @@ struct Chart {
   bool log_y = false;
 };
 
-/// The line chart as an `<svg>` element that stands alone or inside a page. Colours can be told apart
-/// with any kind of colour vision, and follow the reader's light or dark setting.
+/// The line chart as an `<svg>` element, for a file of its own or inside a page. Its colours are
+/// distinguishable with colour vision deficiencies, and follow the light or dark mode.
 std::string svg(const Chart& chart);
 
-/// One field of a log against the step, where lines have both: a learning curve.
+/// A learning curve: `field` times `scale` by step, for the log lines that have both.
 Series curve(const Log& log, const std::string& field, std::string name, double scale = 1);
 
 }  // namespace attune::report

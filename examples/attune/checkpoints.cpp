@@ -15,19 +15,19 @@
 namespace attune::pairs {
 namespace {
 
-/// Throws where the file is no model, or more than a model: the whole state of a training.
+/// Throws if the existing file is not a model, or if it has the state to resume a training.
 void check_replaceable(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path) || std::filesystem::file_size(path) == 0) return;
-  std::string what = "a training can go on from it";
+  std::string what = "contains the state to resume a training";
   try {
     if (!Model::load(path).metadata.contains("adam.steps")) return;
   } catch (const Error&) {
-    what = "there is a file that is no model";
+    what = "exists and is not a model";
   }
-  fail(path.string(), what + ": another file to write was expected");
+  fail(path.string(), what + ", expected another output file");
 }
 
-/// The subword model and the vocabulary of a side.
+/// Writes the subword model and the vocabulary of one side.
 void export_side(const text::Codec& codec, const std::string& prefix,
                  const std::filesystem::path& model) {
   const std::string pieces = prefix + ".model", vocabulary = prefix + ".vocabulary";
@@ -79,20 +79,20 @@ void print(const Model& model) {
   for (const auto& [name, w] : *model.parameters) width = std::max(width, name.size());
   for (const auto& [name, w] : *model.parameters)
     say("{:<{}}  {}\n", name, width, to_string(w.shape()));
-  say("{:<{}}  {} numbers\n", "all", width, model.parameters->count());
+  say("{:<{}}  {} parameters\n", "all", width, model.parameters->count());
 }
 
 }  // namespace
 
 int average(const UseOptions& o) {
-  if (o.sources.empty()) fail("MODEL", "checkpoints of one training were expected");
+  if (o.sources.empty()) fail("MODEL", "missing, expected checkpoints of one training");
   const std::vector<std::filesystem::path> paths(o.sources.begin(), o.sources.end());
   const std::filesystem::path out = o.out.empty() ? "average.safetensors" : o.out;
   const auto files = model_files(paths);
   require_writable(out, files);
   check_replaceable(out);
   Model mean = Model::load(files.front());
-  // What models must have in common for their weights to mean the same.
+  // Entries that must be equal, so that averaging the weights is meaningful.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
   models::AnyModelOptions own = mean.model.options();
   names.push_back("model");
@@ -130,7 +130,7 @@ int inspect(const UseOptions& o) {
   export_side(model.source(), o.exported + ".source", file);
   export_side(model.target(), o.exported + ".target", file);
   if (model.entry("truecase") == "yes")
-    say("The case of words is not in these files: --truecase learns it from the training text.\n");
+    say("These files do not contain the truecaser: --truecase learns it from the training text.\n");
   return 0;
 }
 

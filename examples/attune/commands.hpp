@@ -8,14 +8,14 @@
 
 namespace attune::pairs {
 
-/// Throws where a file of the training cannot be opened: before any is read, which may take long.
+/// Throws if a training file cannot be opened. Called before any is read, which can take long.
 void check_files(const TrainOptions& options);
 
 /// Trains until a limit is reached, or until interrupted: one model, or with --seeds several, each
-/// in a directory of its own; measures them, and ends with a report. `survey` is that of a new run.
+/// in its own directory. Then evaluates them and writes a report. `survey` is set for a new run.
 int train(const TrainOptions& options, const std::optional<Survey>& survey);
 
-// The others, as main.cpp describes them.
+// The other commands are described in main.cpp.
 int predict(const UseOptions& options);
 int evaluate_pairs(const UseOptions& options);
 int compare(const UseOptions& options);

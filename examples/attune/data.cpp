@@ -16,12 +16,11 @@
 
 #include "letters.hpp"
 #include "output.hpp"
-#include "run_directory.hpp"
 
 namespace attune::pairs {
 namespace {
 
-/// 1 when the size cannot be known.
+/// File size, at least 1; 1 if it is unknown.
 double megabytes(const std::filesystem::path& path) {
   std::error_code none;
   const auto bytes = std::filesystem::file_size(path, none);
@@ -30,16 +29,15 @@ double megabytes(const std::filesystem::path& path) {
 
 bool has_words(const text::TextPair& pair) { return !pair.source.empty() && !pair.target.empty(); }
 
-/// FNV-1a, mixed once more.
+/// FNV-1a, with a final mixing step.
 std::uint64_t hash_of(const std::string& text) {
   std::uint64_t hash = 0xCBF29CE484222325;
   for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001B3;
   return hash ^ (hash >> 29);
 }
 
-/// Chooses sources in the order of their hashes, each unless it has more pairs than are still
-/// wanted: about `most` pairs together, whatever the number of all pairs and whatever repeats. It
-/// keeps the smallest hashes alone in memory.
+/// Selects held-out sources in the order of their hashes, skipping those with more pairs than are
+/// still wanted: about `most` pairs in total. Only the smallest hashes are kept in memory.
 class HeldOut {
  public:
   explicit HeldOut(Index most) : kept_(2 * static_cast<std::size_t>(most)) {}
@@ -49,7 +47,8 @@ class HeldOut {
     ++counts_[hash];
     if (counts_.size() > kept_) counts_.erase(std::prev(counts_.end()));
   }
-  /// Where each source has more than `most`, the rarest one, if that leaves half of the `all` pairs.
+  /// If every source has more than `most` pairs: the rarest source, if half of the `all` pairs
+  /// remain.
   std::set<std::uint64_t> chosen(Index most, Index all) const {
     std::set<std::uint64_t> hashes;
     Index left = most;
@@ -63,11 +62,10 @@ class HeldOut {
 
  private:
   const std::size_t kept_;
-  std::map<std::uint64_t, Index> counts_;  // of pairs, by the hash of their source
+  std::map<std::uint64_t, Index> counts_;  // number of pairs by source hash
 };
 
-/// Algorithm R (Vitter, 1985): each of the pairs that are added is in the sample with the same
-/// probability.
+/// Uniform random sample of the added pairs: Algorithm R (Vitter, 1985).
 class Sampler {
  public:
   Sampler(Index size, std::uint64_t seed) : size_(size), random_(seed, "sample of the pairs") {}
@@ -89,16 +87,16 @@ class Sampler {
 using Side = std::string text::TextPair::*;
 constexpr std::array<Side, 2> sides = {&text::TextPair::source, &text::TextPair::target};
 template <class T>
-using OfBoth = std::array<T, 2>;  // the source's, the target's
+using OfBoth = std::array<T, 2>;  // source, target
 
-/// Some lines of a side, as numbers that decide how they are cut.
+/// Statistics of one side of a sample, which determine the tokenisation.
 struct Lines {
-  double words = 0;         // of a line, in the mean
-  double characters = 0;    // of a word, in the mean
-  double letters = 0;       // of a line, in the mean
-  std::size_t kinds = 0;    // of words
-  double unspaced = 0;      // share of letters of scripts that set no blanks
-  bool decomposes = false;  // whether decomposition changes any
+  double words = 0;         // mean words per line
+  double characters = 0;    // mean characters per word
+  double letters = 0;       // mean characters per line, without blanks
+  std::size_t kinds = 0;    // number of different words
+  double unspaced = 0;      // fraction of characters of scripts without blanks between words
+  bool decomposes = false;  // canonical decomposition changes a line
 
   Lines(const std::vector<text::TextPair>& sample, Side side) {
     text::TokenCounts counts;
@@ -117,31 +115,30 @@ struct Lines {
     unspaced /= std::max(1.0, characters);
     letters = characters / n, characters /= std::max(1.0, words), words /= n;
   }
-  /// Such as phones: most lines have blanks between them.
+  /// True for symbols separated by blanks, such as phones.
   bool are_symbols() const { return words > 1.5 && characters <= 2.5; }
   bool are_sentences() const { return words >= 4 && !are_symbols(); }
   /// Sentences of Chinese, Japanese, Thai, ...
   bool are_long_without_blanks() const { return words < 2 && letters >= 8 && unspaced > 0.5; }
 };
 
-constexpr std::size_t few_words = 1000;  // kinds, in a sample of the pairs: no subwords are needed
+constexpr std::size_t few_words = 1000;  // different words in the sample: subwords are not needed
 
-/// What `automatic` stands for, and why.
+/// Resolves `automatic`: the tokenisation, and the reason as text.
 std::pair<Tokens, std::string> chosen_tokens(const Lines& lines, bool sentences, bool source) {
   if (lines.are_symbols())
-    return {Tokens::words,
-            fmt::format("they have {:.1f} characters in the mean", lines.characters)};
+    return {Tokens::words, fmt::format("they have {:.1f} characters on average", lines.characters)};
   if (sentences && lines.kinds <= few_words && lines.are_sentences())
     return {Tokens::words, fmt::format("there are {} different ones", lines.kinds)};
   if (sentences) return {Tokens::bpe, "lines are sentences"};
-  // What is written should be as it stands in the file.
+  // Targets are not decomposed: predictions should be encoded as in the file.
   return {source && lines.decomposes ? Tokens::decomposed : Tokens::characters,
-          fmt::format("lines have {:.1f} words in the mean", lines.words)};
+          fmt::format("lines have {:.1f} words on average", lines.words)};
 }
 
 using Strings = std::vector<std::string>;
 
-/// The case of each side's words; nothing where it was not asked for.
+/// The truecaser of each side; empty without --truecase.
 OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o) {
   if (!o.truecase) return {};
   PairReader reader(o.train_files(), "learning the case of words");
@@ -165,17 +162,17 @@ text::SentencePiece learn_pieces(const Strings& lines, const char* of, Tokens to
   } catch (const Error& error) {
     say("\n");
     const std::string what = error.what(), few = "smaller than required_chars. ", other = " vs ";
-    // It advises options that are its own.
+    // SentencePiece's message suggests options that attune does not have.
     const std::size_t at = what.find(few) == what.npos ? what.npos : what.find(other);
     fail(fmt::format("--pieces {}", o.pieces),
          at == what.npos ? what
-                         : fmt::format("each character of {} is one of them, so that at least {} "
-                                       "were expected",
+                         : fmt::format("too few, since each character of {} is one of the "
+                                       "subwords: expected at least {}",
                                        of, std::atol(what.c_str() + at + other.size())));
   }
 }
 
-/// How each side is cut, once `automatic` is decided.
+/// The tokenisation of each side, with `automatic` resolved.
 OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey) {
   OfBoth<Tokens> chosen = {o.source_tokens, o.target_tokens};
   for (const std::size_t side : {0, 1}) {
@@ -193,7 +190,7 @@ OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey) {
   return chosen;
 }
 
-/// Both sides' tokenizers; in a joint model they are one. Files that are given are read first.
+/// The tokenizers of both sides, read from the given files or learnt; equal with --joint.
 OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
                                                        const Survey& survey) {
   OfBoth<std::optional<text::Tokenizer>> made;
@@ -205,7 +202,7 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
     const OfBoth<Tokens> tokens = choose(o, survey);
     OfBoth<Strings> lines;
     if ((!made[0] && are_subwords(tokens[0])) || (!made[1] && are_subwords(tokens[1]))) {
-      constexpr Index most = 1'000'000;  // pairs that subwords are learnt from
+      constexpr Index most = 1'000'000;  // pairs from which subwords are learnt
       Sampler sampler(most, o.seed);
       PairReader reader(o.train_files(), "reading");
       while (auto pair = reader.next_with_words()) {
@@ -239,17 +236,17 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   return made;
 }
 
-/// The links of each pair of a corpus, of those too that are not trained on.
+/// Reads a file of word alignments, which has a line for every pair of the corpus.
 class LinkReader {
  public:
   explicit LinkReader(const std::string& path) : lines_(path) {}
 
-  /// Those of the pair that `reader` has read.
+  /// The links of the pair that `reader` read last.
   text::Alignment next(const text::TextPair& pair, PairReader& reader) {
     const auto line = lines_.next();
     if (!line) {
       fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
-           fmt::format("the file ends, expected links of the pair at {}", reader.source_place()));
+           fmt::format("end of file, expected links of the pair at {}", reader.source_place()));
     }
     const text::PairLengths lengths{words_of(pair.source), words_of(pair.target)};
     return text::parse_links(*line, lengths, fmt::format("{}:{}", lines_.name(), lines_.number()));
@@ -268,7 +265,7 @@ class LinkReader {
   text::LineReader lines_;
 };
 
-/// The links between tokens that follow from those between words.
+/// Converts links between words to links between tokens.
 text::Alignment links_of(const text::Alignment& words, const text::TextPair& lines,
                          std::span<const std::string> source, std::span<const std::string> target,
                          const PairReader& reader) {
@@ -277,22 +274,22 @@ text::Alignment links_of(const text::Alignment& words, const text::TextPair& lin
                                text::words_of_tokens(lines.target, target));
   } catch (const Error&) {
     fail(reader.source_place(),
-         "the model of sentencepiece changes words, so that --alignments cannot follow");
+         "the SentencePiece model changes words, which --alignments does not support");
   }
 }
 
 void require_target(const text::TextPair& pair, const PairReader& reader) {
-  if (pair.target.empty()) fail(reader.target_place(), "no words, expected the target of a pair");
+  if (pair.target.empty()) fail(reader.target_place(), "the target is empty");
 }
 
 [[noreturn]] void fail_empty(const PairFiles& files) {
-  fail(files.source.string(), "there is no pair, expected lines of source TAB target");
+  fail(files.source.string(), "contains no pairs, expected lines of source TAB target");
 }
 
 [[noreturn]] void fail_long(const PairFiles& files, const char* use, Index longest) {
   fail(files.name(),
-       fmt::format("all pairs to {} on have more tokens than {} on a side; a larger --max-tokens "
-                   "(or --batch-tokens, --longest) was expected",
+       fmt::format("all pairs to {} on have a side with more than {} tokens, expected a larger "
+                   "--max-tokens (or --batch-tokens, --longest)",
                    use, longest));
 }
 
@@ -306,15 +303,15 @@ void check_lengths(const text::Sentence& source, const text::Sentence& target,
   check_length(std::ssize(target), reader.target_place(), longest_of_pair);
 }
 
-/// The most tokens of a side that are trained and validated on.
+/// Maximum number of tokens on each side in training and validation.
 Index longest_trained(const TrainOptions& o) {
   constexpr Index any = std::numeric_limits<Index>::max();
   const Index of_batch = o.batch_tokens > 0 ? o.batch_tokens - 1 : any;  // without </s>
   return std::min({o.longest, of_batch, longest_read(o.model, any)});
 }
 
-/// Those pairs of the files that `keep` is true for, or all. A pair that is too long is an error or,
-/// with `trained`, left out and counted.
+/// Reads the pairs for which `keep` returns true, or all. A pair that is too long is an error or,
+/// with `trained`, skipped and counted.
 TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
                     const std::function<bool(const text::TextPair&)>& keep = {},
                     bool trained = false) {
@@ -348,7 +345,7 @@ TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Code
       o.train_files(), codecs, longest_trained(o), Sides::required,
       [&](const auto& pair) { return has_words(pair) && survey.holds_out(pair.source); },
       /*trained=*/true);
-  held.name = "pairs held out of " + held.name;
+  held.name = "pairs held out from " + held.name;
   return held;
 }
 
@@ -368,8 +365,8 @@ std::optional<text::TextPair> PairReader::next() {
   if (seconds > 3 && !is_silent())
     progress_.show(static_cast<long>(std::min(megabytes_, total_)),
                    fmt::format("{:.0f} pairs/s", static_cast<double>(number()) / seconds));
-  const char* const one_side = "a TAB, expected lines of one side, as two files were given";
-  const bool first = number() == 1;  // where a TSV has a TAB, too; others are blanks between words
+  const char* const one_side = "contains a TAB, expected text without TABs, as there are two files";
+  const bool first = number() == 1;  // detects a TSV file; later TABs count as blanks
   if (first && pair->source.find('\t') != std::string::npos) fail(source_place(), one_side);
   if (first && pair->target.find('\t') != std::string::npos) fail(target_place(), one_side);
   return text::TextPair{normalized(pair->source, nfc_), normalized(pair->target, nfc_)};
@@ -414,8 +411,8 @@ Survey survey_of(const PairFiles& files, Index held_out) {
   const Index most = std::min(held_out, survey.pairs / 10);
   survey.held_out = held.chosen(most, survey.pairs);
   if (held_out > 0 && survey.held_out.empty()) {
-    fail("--train", fmt::format("no pair of {} can be held out (at most {} of {}, those with one "
-                                "source together): --valid FILE was expected",
+    fail("--train", fmt::format("no pairs of {} can be held out (at most {} of {}, and all or none "
+                                "with the same source), expected --valid FILE",
                                 files.source.string(), most, survey.pairs));
   }
   return survey;
@@ -429,7 +426,7 @@ Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
   if (o.joint && (o.target_tokens != Tokens::automatic || !o.target_pieces.empty() ||
                   !o.target_vocabulary.empty())) {
     fail("--joint yes",
-         "both sides share the source's options, expected none for the target alone");
+         "both sides share the options of the source, expected no option of the target");
   }
   std::optional<text::Vocabulary> source, target;
   if (!o.source_vocabulary.empty()) source = text::read_vocabulary(o.source_vocabulary);
@@ -510,15 +507,15 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
                      sides);
   }
   if (first.entry("train").empty())
-    fail("FILE", "pairs were expected: the checkpoint does not say what it was chosen by");
+    fail("PAIRS", "missing, and the checkpoint does not name its validation pairs");
   const TrainOptions trained = o.trained ? *o.trained : train_options_from(first.metadata);
   if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs);
   TestPairs held = held_out_pairs(trained, survey_of(trained), first.codecs);
   for (const Model& model : models)
     if (held.fingerprint().text() != model.entry("validation_data"))
       fail(trained.train.string(),
-           "which of its pairs were held out of every training is not known, as the pairs have "
-           "changed or the models differ in it: a file to measure on was expected");
+           "the held-out pairs are unknown, since the file has changed or the models held out "
+           "different pairs: expected a file of PAIRS");
   return held;
 }
 
@@ -538,8 +535,8 @@ void TrainingPairs::report_unknown(const Lists<std::int32_t>& side, const char* 
   if (unknown == 0) return;
   if (unknown == std::ssize(all))
     fail(vocabulary.empty() ? "vocabulary" : vocabulary,
-         fmt::format("none of the {}'s tokens is in it", name));
-  say("{:.2f} % of the {}'s tokens are unknown\n",
+         fmt::format("contains none of the {} tokens", name));
+  say("{:.2f} % of the {} tokens are not in the vocabulary\n",
       100 * static_cast<double>(unknown) / static_cast<double>(all.size()), name);
 }
 
@@ -552,11 +549,10 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
   report_unknown(targets_, "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
   const double mean = static_cast<double>(sources_.values().size() + targets_.values().size()) /
                       (2 * static_cast<double>(size()));
-  const double usual = std::max(256.0, 4 * mean);  // tokens of a side
+  const double usual = std::max(256.0, 4 * mean);  // tokens per side
   for (const auto& [length, place] : longest_)
     if (static_cast<double>(length) > 2 * usual)
-      say("{}: {} tokens, {:.1f} in the mean; --max-tokens leaves out what is longer\n", place,
-          length, mean);
+      say("{}: {} tokens (mean: {:.1f}); --max-tokens excludes long pairs\n", place, length, mean);
   most_padded_ = static_cast<std::size_t>(
       std::max(usual * static_cast<double>(o.batch), 4.0 * static_cast<double>(o.batch_tokens)));
 }
@@ -605,7 +601,7 @@ std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) cons
   const auto length = [&](std::uint32_t i) {
     return static_cast<std::size_t>(std::max(lengths_[i].source, lengths_[i].target));
   };
-  for (std::size_t i = 0; i < all.size();) {  // one long pair must not make all others long
+  for (std::size_t i = 0; i < all.size();) {  // splits batches that one long pair pads too much
     const std::size_t size = all[i].size(), half = size / 2;
     if (half == 0 || size * length(*std::ranges::max_element(all[i], {}, length)) <= most_padded_) {
       ++i;

@@ -1,4 +1,4 @@
-// Pairs of text: how they are read, held out, cut into tokens, and kept as numbers.
+// Pairs of texts: reading, held-out pairs, tokenisation, storage as token ids.
 #pragma once
 
 #include <chrono>
@@ -19,16 +19,16 @@
 
 namespace attune::pairs {
 
-/// Reads pairs, with single blanks. Shows how far it is when that takes more than some seconds.
+/// Reads normalized pairs. Shows progress if reading takes more than 3 seconds.
 class PairReader {
  public:
-  /// `what` says what is done with them.
+  /// `what`: description of the work, shown with the progress.
   PairReader(const PairFiles& files, const std::string& what);
 
   std::optional<text::TextPair> next();
   /// The next pair that has words on both sides.
   std::optional<text::TextPair> next_with_words();
-  /// Of the line read last, from 1.
+  /// Number of the line read last, from 1.
   std::int64_t number() const { return reader_.number(); }
   /// "FILE:LINE" of the side that was read last.
   std::string source_place() const;
@@ -42,66 +42,66 @@ class PairReader {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// What a first look at the training pairs finds. It depends on the files alone.
+/// Result of a first pass over the training pairs. It depends on the files only.
 struct Survey {
-  std::int64_t pairs = 0;              // with words on both sides
-  std::vector<text::TextPair> sample;  // some of these, at random
-  std::set<std::uint64_t> held_out;    // hashes of the sources that are
+  std::int64_t pairs = 0;              // pairs with words on both sides
+  std::vector<text::TextPair> sample;  // random sample of them
+  std::set<std::uint64_t> held_out;    // hashes of held-out sources
 
-  /// Pairs with the same source stay together: a source that was trained on is no test.
+  /// True for a held-out source. All pairs with the same source are held out together.
   bool holds_out(const std::string& source) const;
-  /// Whether both sides are sentences, or the target is; otherwise they are words, names, dates, ...
+  /// True if the targets are sentences; false for words, names, dates, ...
   bool has_sentences() const;
 };
-/// Where some are to be held out, at most `held_out` and at most a tenth. Throws where there is no
-/// pair, or none that can be held out.
+/// Holds out at most `held_out` pairs, and at most a tenth. Throws if there are no pairs, or if
+/// none can be held out.
 Survey survey_of(const PairFiles& files, Index held_out);
-/// Of the training that has these options.
+/// Surveys the training files of `options`.
 Survey survey_of(const TrainOptions& options);
 
-/// Tokenizers and vocabularies: from the files that are given for them, otherwise learnt from the
-/// training pairs. Says what was chosen, and why.
+/// Tokenizers and vocabularies, from the given files or learnt from the training pairs. Prints an
+/// automatic choice and its reason.
 Codecs make_codecs(const TrainOptions& options, const Survey& survey);
 
-/// Pairs that a model's predictions are compared with.
+/// Pairs for evaluation: sources and reference targets.
 struct TestPairs {
   std::string name;
-  std::vector<std::string> lines;       // of the source
-  std::vector<text::Sentence> sources;  // the same as numbers
-  std::vector<text::Sentence> targets;  // of the first reference
+  std::vector<std::string> lines;       // source texts
+  std::vector<text::Sentence> sources;  // their token ids
+  std::vector<text::Sentence> targets;  // token ids of the first reference
   std::vector<metrics::References> references;
-  std::vector<std::int64_t> numbers;  // of lines
-  Index left_out = 0;                 // of the files: too long
+  std::vector<std::int64_t> numbers;  // line numbers
+  Index left_out = 0;                 // number of pairs that are too long
 
   std::size_t size() const { return lines.size(); }
   Fingerprint fingerprint() const;
-  /// Those that have tokens on both sides.
+  /// The pairs with tokens on both sides.
   std::vector<text::Pair> pairs() const;
   std::vector<std::int64_t> source_lengths() const;  // in words
 };
 
-/// A pair as numbers. Throws where a side is too long.
+/// A pair as token ids. Throws if a side is too long.
 text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
                     Index longest);
-/// Throws for such files what can be said without a model.
+/// Throws if a target is empty, or if there are no pairs. Needs no model.
 void check_pairs(const PairFiles& files);
-/// Those to choose the best weights by: of files, or held out of the training pairs. What would be
-/// too long to train on is left out. Throws an Error "FILE:LINE: ..." for a target without words, and
-/// one when there is no pair.
+/// The validation pairs: from --valid, or held out from the training pairs. Skips pairs that are
+/// too long for training. Throws an Error "FILE:LINE: ..." for an empty target, and an Error if
+/// there are no pairs.
 TestPairs validation_pairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
-/// Those of the files that were given; otherwise those that the models were chosen by. Sides may be
-/// empty where these are `optional`.
+/// The pairs of the given files, otherwise the models' validation pairs. With Sides::optional, a
+/// side may be empty.
 enum class Sides { required, optional };
 TestPairs pairs_for(const UseOptions& options, Models models, Sides sides = Sides::required);
 
-/// The pairs that were given, with the columns swapped where that is asked for, or was so in training.
+/// The given files, with swapped columns if --swap is set now or was set in training.
 PairFiles files_for(const Model& model, const UseOptions& options);
 
-/// Throws where a file to write cannot be written, or is read, too.
+/// Throws if an output cannot be written, or is also an input.
 void require_outputs(const UseOptions& options, const std::vector<std::filesystem::path>& models,
                      std::initializer_list<std::filesystem::path> outputs);
 
-/// Lists of values, one after another in memory: 4 bytes for a token, not an allocation for a list.
+/// Lists in one contiguous buffer: 4 bytes per token and no allocation per list.
 template <class T>
 class Lists {
  public:
@@ -121,28 +121,29 @@ class Lists {
   std::vector<std::size_t> ends_;
 };
 
-/// The pairs to train on, and the links between their tokens where attention is guided.
+/// The training pairs, and with --alignments the links between their tokens.
 class TrainingPairs {
  public:
-  /// Reads the files; says what was excluded. Throws an Error "FILE:LINE: ..." for links that are
-  /// missing, too many, or between words which are not there, and one when no token is known.
+  /// Reads the files and prints the number of excluded pairs. Throws an Error "FILE:LINE: ..." for
+  /// missing, surplus or out-of-range links, and an Error if a vocabulary contains no token of
+  /// them.
   TrainingPairs(const TrainOptions& options, const Survey& survey, const Codecs& codecs);
 
   std::size_t size() const { return lengths_.size(); }
   /// Tokens of the longest target.
   Index longest_target() const { return longest_target_; }
-  /// Of pairs and links.
+  /// Content hash of pairs and links.
   const Fingerprint& fingerprint() const { return fingerprint_; }
 
-  /// Those of text::epoch_batches, in halves where padding makes one large.
+  /// The batches of text::epoch_batches; a batch with too much padding is split in halves.
   std::vector<std::vector<std::uint32_t>> batches(Index epoch) const;
   text::Batch batch(std::span<const std::uint32_t> chosen) const;
-  /// Of a pair, with </s>.
+  /// Number of target tokens of a pair, including </s>.
   double target_tokens(std::uint32_t pair) const { return lengths_[pair].target + 1.0; }
   models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch) const;
 
  private:
-  /// Prints the share of a side's unknown tokens. Throws when there are no others.
+  /// Prints the percentage of unknown tokens. Throws if all are unknown.
   void report_unknown(const Lists<std::int32_t>& side, const char* name,
                       const std::string& vocabulary) const;
   text::CorpusReport read(const Survey& survey, const Codecs& codecs);
@@ -155,8 +156,8 @@ class TrainingPairs {
   Lists<text::Link> links_;
   Index longest_target_ = 0;
   static constexpr std::size_t named = 5;
-  std::multimap<std::size_t, std::string, std::greater<>> longest_;  // of all pairs, with places
-  std::size_t most_padded_ = 0;                                      // tokens of a side of a batch
+  std::multimap<std::size_t, std::string, std::greater<>> longest_;  // lengths -> "FILE:LINE"
+  std::size_t most_padded_ = 0;  // maximum tokens of one side of a batch, with padding
   Fingerprint fingerprint_;
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 using report::json_line, report::Json;
 
-/// The ten mistakes that the model was surest of.
+/// Prints the ten mistakes with the highest probability.
 void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
   constexpr std::size_t most = 10;
   std::vector<std::size_t> wrong;
@@ -31,7 +31,7 @@ void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
   std::ranges::stable_sort(wrong, std::ranges::greater(),
                            [&](std::size_t i) { return result.written[i].log_probability; });
   say("\n{} mistake{}{}\n", wrong.size(), wrong.size() == 1 ? "" : "s",
-      wrong.size() > most ? fmt::format("; the {} with the greatest probability", most) : "");
+      wrong.size() > most ? fmt::format("; the {} with the highest probability", most) : "");
   wrong.resize(std::min(wrong.size(), most));
   TableRows rows = {{"probability", "written", "expected", "source"}};
   for (const std::size_t i : wrong) {
@@ -101,7 +101,7 @@ int evaluate_pairs(const UseOptions& o) {
   require_outputs(o, files, {o.out});
   const Measured m(o, files);
   if (m.result.cut() > 0) {
-    complain("warning: {} of {} predictions are cut at --max-length {}\n", m.result.cut(),
+    complain("warning: {} of {} predictions were truncated at --max-length {}\n", m.result.cut(),
              m.pairs.size(), m.search.max_length);
   }
   if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(m.result.lines(), "\n")));
@@ -145,7 +145,7 @@ void print_table(std::span<const std::string> names, std::span<const Measured> a
       texts.push_back(bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.bleu) : "-");
   }
   print_rows(rows);
-  say("The last columns are BLEU by the number of words of the source.\n");
+  say("The last columns are BLEU by source length in words.\n");
 }
 
 void print_json(const std::string& name, const Measured& m, std::span<const Index> lengths) {
@@ -173,7 +173,7 @@ int compare(const UseOptions& o) {
     all.emplace_back(o, std::vector{file});
     if (all.back().pairs.fingerprint().text() != all.front().pairs.fingerprint().text())
       fail(file.string(),
-           fmt::format("its pairs are not those of {}, expected the same", names[0]));
+           fmt::format("its pairs differ from those of {}, expected the same", names[0]));
   }
   if (!o.json) return print_table(names, all, o.lengths), 0;
   for (std::size_t i = 0; i < names.size(); ++i) print_json(names[i], all[i], o.lengths);

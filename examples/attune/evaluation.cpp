@@ -1,7 +1,6 @@
 #include "evaluation.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <sstream>
 #include <unordered_map>
@@ -19,23 +18,24 @@
 namespace attune::pairs {
 namespace {
 
-/// The id of an expected token that is not in the vocabulary, and so never in a prediction.
+/// The id of a reference token that is not in the vocabulary, so no prediction contains it.
 constexpr std::int32_t unwritable = -2;
 
-/// Each worker makes the lines of its part of [0, n). Returns those of all workers, in order.
-Texts shared_out(std::size_t n, const auto& make) {
+/// Calls make(begin, end) for each worker's part of [0, n). Returns the texts of all parts in
+/// order.
+Texts gather_parts(std::size_t n, const auto& make) {
   const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
-  return each_makes([&] {
+  return all_gather([&] {
     return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
   });
 }
 
-/// A loss, and over how many tokens.
+/// Sum of losses, and number of tokens.
 struct Total {
   double loss = 0, tokens = 0;
 };
 
-/// Adds the loss of some pairs, in halves where padding would make the batch too large.
+/// Adds the loss of the chosen pairs; splits a batch that is too large with padding.
 void add_loss(const models::AnyModel& network, std::span<const text::Pair> pairs,
               std::span<const std::uint32_t> chosen, Total& total) {
   constexpr std::size_t most_tokens = 64 * 256;
@@ -54,14 +54,14 @@ void add_loss(const models::AnyModel& network, std::span<const text::Pair> pairs
   total.tokens += tokens;
 }
 
-/// Of given targets, each token given those before it.
+/// Mean cross-entropy per target token under teacher forcing.
 double mean_loss(Models models, std::span<const text::Pair> pairs) {
   const NoGrad no_grad;
   const models::AnyModel network = network_of(models);
   const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
   Total total;
   for (const std::string& line :
-       shared_out(batches.size(), [&](std::size_t begin, std::size_t end) {
+       gather_parts(batches.size(), [&](std::size_t begin, std::size_t end) {
          Texts lines;
          for (std::size_t i = begin; i < end; ++i) {
            Total one;
@@ -81,7 +81,7 @@ std::vector<Written> predictions(Models models, const TestPairs& pairs,
                                  models::SearchOptions search) {
   search.weights = false;
   const models::AnyModel network = network_of(models);
-  const Texts texts = shared_out(pairs.size(), [&](std::size_t begin, std::size_t end) {
+  const Texts texts = gather_parts(pairs.size(), [&](std::size_t begin, std::size_t end) {
     Texts some;
     const auto sources = std::span(pairs.sources).subspan(begin, end - begin);
     for (const models::Translation& t : models::translate(network, sources, {.how = search})) {
@@ -106,7 +106,7 @@ std::vector<Written> predictions(Models models, const TestPairs& pairs,
 
 void compare_tokens(Evaluation& result, const TestPairs& pairs, bool subwords) {
   std::unordered_map<std::string, std::int32_t> known;
-  const auto numbers = [&](const std::string& line) {  // the same for the same word
+  const auto numbers = [&](const std::string& line) {  // equal words have equal numbers
     text::Sentence all;
     for (const std::string_view word : text::words(line))
       all.push_back(known.emplace(word, static_cast<std::int32_t>(known.size())).first->second);
@@ -150,7 +150,7 @@ std::vector<std::string> row_of(const std::string& name, const Counts& c) {
 TableRows rows_by_length(const CountsByLength& counts) {
   constexpr std::size_t most_rows = 20;
   for (std::size_t width = 1;; width *= 2) {
-    CountsByLength ranges;  // by the first length of each
+    CountsByLength ranges;  // key: first length of the range
     for (const auto& [length, some] : counts) ranges[length / width * width] += some;
     if (ranges.size() > most_rows) continue;
     TableRows rows;
@@ -217,7 +217,7 @@ Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchO
 
 namespace {
 
-/// Adds another target of each source, a line each; that of an empty line has no tokens.
+/// Adds one more reference per source, from the lines of a file.
 void add_references(TestPairs& pairs, const std::filesystem::path& file, bool nfc) {
   std::vector<std::string> lines = text::read_lines(text::LineReader(file));
   if (lines.size() != pairs.size())

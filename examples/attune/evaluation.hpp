@@ -1,4 +1,4 @@
-// What models predict, and how good that is. All of it throws Interrupted.
+// Evaluation: predictions and metrics. After a signal, these functions throw Interrupted.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace attune::pairs {
 
-/// How often sequences were written right, and their tokens wrong.
+/// Counts of exact matches and token errors.
 struct Counts {
   metrics::Edits edits;
   std::int64_t examples = 0, right = 0;  // right: without any edit
@@ -22,40 +22,38 @@ struct Counts {
   Counts& operator+=(const Counts& other);
 };
 
-/// By the number of tokens that were expected.
+/// Counts by target length in tokens.
 using CountsByLength = std::map<std::size_t, Counts>;
 
-/// The rows of a table: one for each length or, where these are many, for ranges of equal width,
-/// named "7" or "10 to 19". At most 20.
+/// Table rows, at most 20: one per length ("7"), or per range of equal width ("10 to 19").
 TableRows rows_by_length(const CountsByLength& counts);
-/// Behind the name: examples, percent right, token error in percent, substitutions, deletions and
+/// A row: name, examples, exact match in percent, token error in percent, substitutions, deletions,
 /// insertions.
 std::vector<std::string> row_of(const std::string& name, const Counts& counts);
 
-/// How to search, with what was left to the model: its longest prediction, and α.
+/// Search options with the model's defaults for maximum length and length penalty α.
 models::SearchOptions search_for(Models models, models::SearchOptions search);
 
-/// What was written for a source, the likeliest.
+/// The best prediction for a source.
 struct Written {
   std::string text;
   std::vector<std::int32_t> tokens;
   double log_probability = 0;
-  bool complete = true;  // otherwise it is cut at max_length
-  bool right = false;    // it is the target
+  bool complete = true;  // false: truncated at max_length
+  bool right = false;    // equals the target
 };
 
-/// How often a token was written for another, by what was expected and written: a confusion matrix.
+/// Confusion matrix: number of occurrences of each (expected, written) pair of tokens.
 using Confusions = std::map<metrics::TokenPair, Index>;
-/// The most frequent ones, as expected, written and how often; "∅" is nothing.
+/// Table rows (expected, written, times) of the most frequent confusions; "∅" is no token.
 TableRows most_frequent(const Confusions& confusions, const text::Vocabulary& target,
                         std::size_t most);
 
 struct Evaluation {
-  std::vector<Written> written;  // of each source
-  /// Edits between tokens, by the number of those expected; where tokens are subwords, between the
-  /// words that stand between blanks.
+  std::vector<Written> written;  // one per source
+  /// Token errors by target length; if tokens are subwords, errors of words (split at blanks).
   CountsByLength counts;
-  Confusions confusions;  // empty where tokens are subwords
+  Confusions confusions;  // empty if tokens are subwords
   double bleu = 0, chrf = 0;
   double loss = 0;  // per target token, </s> included
 
@@ -67,18 +65,17 @@ struct Evaluation {
   std::size_t cut() const;
 };
 
-/// All workers share the work.
+/// Computes the loss, predicts, and measures the predictions. All workers share the work.
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
                     metrics::BleuTokens bleu);
 
-/// Models, and what they make of pairs: of the files given or, without, of those that the models
-/// were chosen by.
+/// An evaluated model or ensemble, on the given files or otherwise on the validation pairs.
 struct Measured {
   Measured(const UseOptions& options, std::vector<std::filesystem::path> files);
 
   const Model& first() const { return models.front(); }
   bool sentences() const { return first().of_sentences(); }
-  std::vector<metrics::BleuStatistics> statistics() const;  // of each pair
+  std::vector<metrics::BleuStatistics> statistics() const;  // per pair
   std::vector<metrics::LengthBucket> by_length(std::span<const std::int64_t> limits) const;
 
   std::vector<std::filesystem::path> files;
@@ -90,7 +87,7 @@ struct Measured {
   double seconds = 0;
 };
 
-/// "exact match 99.50 %, token error 0.05 %", or BLEU and chrF of sentences; perplexity.
+/// "exact match 99.50 %, token error 0.05 %", or BLEU and chrF for sentences; then perplexity.
 std::string summary(const Evaluation& result, bool sentences);
 
 }  // namespace attune::pairs

@@ -20,7 +20,7 @@
 namespace attune::text {
 namespace {
 
-/// The code point at `at`, which moves behind it; negative where the text is not UTF-8.
+/// The code point at `at`, which advances past it; negative if the text is not UTF-8.
 UChar32 next(std::string_view text, std::size_t& at) {
   return static_cast<UChar32>(next_code_point(text, at));
 }
@@ -38,7 +38,7 @@ std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string
 
 struct Decomposition : Rewriter {
   std::string encode(std::string_view line) const override {
-    code_points(line);  // throws where it is not UTF-8
+    code_points(line);  // throws if it is not UTF-8
     return decomposed(line);
   }
   std::string decode(std::string_view line) const override { return composed(line); }
@@ -66,7 +66,7 @@ bool in_capitals(std::string_view line) {
   return line == upper_case(line) && line != lower_case(line);
 }
 
-/// From the first letter or digit to the last one; empty where there is none.
+/// From the first letter or digit to the last one; empty if there is none.
 std::string_view without_marks(std::string_view word) {
   std::size_t first = word.size(), last = 0;
   for (std::size_t at = 0; at < word.size();) {
@@ -80,7 +80,7 @@ std::size_t offset_in(std::string_view text, std::string_view part) {
   return static_cast<std::size_t>(part.data() - text.data());
 }
 
-/// Calls `use` with each word and whether a sentence begins with it.
+/// Calls `use(word, first)` for each word; `first`: it begins a sentence.
 template <class F>
 void each_word(std::string_view line, F use) {
   bool first = true;
@@ -93,7 +93,7 @@ void each_word(std::string_view line, F use) {
   }
 }
 
-/// The line with `change(word, first)` for each word.
+/// The line with each word replaced by `change(word, first)`.
 template <class F>
 std::string changed(std::string_view line, F change) {
   std::string result;
@@ -108,7 +108,7 @@ std::string changed(std::string_view line, F change) {
   return result;
 }
 
-/// With a capital at the beginning; the rest stays as it is.
+/// Capitalises the first letter only.
 std::string capitalised(std::string_view word) {
   return utf8(unicode(word).toTitle(nullptr, icu::Locale::getRoot(),
                                     U_TITLECASE_WHOLE_STRING | U_TITLECASE_NO_LOWERCASE));
@@ -186,7 +186,7 @@ void CaseCounts::add(std::string_view line) {
 }
 
 Truecaser CaseCounts::truecaser() const {
-  // Among equally frequent ones lower case, whose letters come after capitals, stands first.
+  // Descending order: of equally frequent cases, lower case (larger code points) comes first.
   std::map<std::string, std::set<std::pair<std::int64_t, std::string>, std::greater<>>> by_folded;
   for (const auto& [word, count] : counts_) by_folded[folded_case(word)].emplace(count, word);
   std::vector<std::string> words;

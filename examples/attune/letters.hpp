@@ -1,4 +1,4 @@
-// Letters by Unicode's rules: case, normal forms, and words in the case that they mostly have.
+// Unicode text: case folding, normal forms, truecasing.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,34 @@
 
 namespace attune::text {
 
-/// Texts that differ in case alone become the same (Unicode's full case folding: "ß" is "ss").
+/// Unicode's full case folding: texts that differ only in case become equal ("ß" becomes "ss").
 std::string folded_case(std::string_view text);
 
-/// Canonically decomposed (NFD) and composed (NFC): in the former an accent, or a letter of a
-/// Hangul syllable, is a code point of its own.
+/// Canonical decomposition (NFD), with separate code points for accents and the letters of Hangul
+/// syllables, and composition (NFC).
 std::string decomposed(std::string_view text);
 std::string composed(std::string_view text);
 
-/// With escapes such as \u200b for code points that are not seen: separators but the blank, format
-/// and control characters, and a mark at the beginning.
+/// Escapes invisible code points, as \u200b: separators other than the blank, format and control
+/// characters, and a combining mark at the beginning.
 std::string visible(std::string_view text);
 
-/// Code points after canonical decomposition: accents and the letters of Hangul syllables. Lines
-/// come back composed.
+/// Tokenises into code points after canonical decomposition. Decoded lines are composed (NFC).
 Tokenizer decomposed_characters();
 
-/// Gives words the case that they mostly have within sentences (Lita et al., 2003), as Moses'
-/// truecaser does (Koehn et al., 2007). Changed are the first word of a sentence, words in a case
-/// that they were never seen in, and all words of a line in capitals; a word that was never seen
-/// becomes lower case there, and stays as it is elsewhere. A word is what stands between blanks,
-/// without the marks around it; a sentence ends behind . ? or !.
+/// Truecasing (Lita et al., 2003), as in Moses (Koehn et al., 2007): gives a word its most frequent
+/// case within sentences. It changes the first word of a sentence, words in a case not seen in
+/// training, and all words of a line in capitals. Unknown words become lower case in a line in
+/// capitals, and are unchanged elsewhere. Words are separated by blanks and exclude punctuation
+/// around them; a sentence ends after . ? or !.
 class Truecaser : public Rewriter {
  public:
-  /// Of a word in several cases the most frequent one stands first. `capitals`: sentences begin
-  /// with one.
+  /// `words`: known words; of those that differ only in case, the most frequent comes first.
+  /// `capitals`: sentences begin with a capital.
   Truecaser(std::vector<std::string> words, bool capitals);
 
   std::string encode(std::string_view line) const override;
-  /// The line with a capital at the beginning of each sentence, where these have one.
+  /// Capitalises the first word of each sentence if capitals().
   std::string decode(std::string_view line) const override;
   std::string json() const override;
 
@@ -55,13 +54,13 @@ class Truecaser : public Rewriter {
   std::unordered_set<std::string> known_;
 };
 
-/// Counts the cases of words, from which a Truecaser is learnt.
+/// Learns a Truecaser by counting the cases of words.
 class CaseCounts {
  public:
-  /// Counts the words of a line, but for the first ones of sentences. A line in capitals tells
-  /// nothing. Throws when it is not UTF-8.
+  /// Counts the words of a line, except the first ones of sentences. Ignores lines in capitals.
+  /// Throws if the line is not UTF-8.
   void add(std::string_view line);
-  /// Its sentences begin with a capital when most lines did.
+  /// Its sentences begin with a capital if most lines did.
   Truecaser truecaser() const;
 
  private:
@@ -69,7 +68,7 @@ class CaseCounts {
   std::int64_t capital_ = 0, lower_ = 0;  // lines that begin so
 };
 
-/// Reads the Rewriters that there are here: for models::load and text::tokenizer_from_json.
+/// Reads a Rewriter of this file from JSON, for models::load and text::tokenizer_from_json.
 std::shared_ptr<const Rewriter> read_rewriter(std::string_view json);
 
 }  // namespace attune::text

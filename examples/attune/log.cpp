@@ -35,7 +35,7 @@ std::string json_line(const Json& value) {
 LogWriter::LogWriter(const std::string& path, bool append)
     : path_(path), file_(std::fopen(path.c_str(), append ? "ab" : "wb"), std::fclose) {
   if (!file_) fail_to_write(path, errno);
-  // One line is one write: no buffer that holds a line back, or half of one.
+  // Unbuffered: each line is a single write.
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
 }
 
@@ -44,7 +44,7 @@ void LogWriter::write(const Json& fields) {
   const std::string text = json_line(fields) + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size()) return;
   const int error = errno;
-  file_.reset();  // nothing must follow half a line
+  file_.reset();  // never append to an incomplete line
   fail_to_write(path_, error);
 }
 

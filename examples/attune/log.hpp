@@ -1,4 +1,4 @@
-// Logs of training, in JSON lines.
+// Training logs in the JSON Lines format.
 #pragma once
 
 #include <cstdio>
@@ -11,19 +11,18 @@
 
 namespace attune::report {
 
-/// Fields in their order. Numbers are written in the shortest form that reads back as the same
-/// number; NaN and infinities, which JSON does not have, as null.
+/// Keeps the order of fields. Numbers are written in the shortest form that reads back as the same
+/// number; non-finite numbers, which JSON lacks, as null.
 using Json = nlohmann::ordered_json;
 
-/// On one line, without its end. Bytes that are not UTF-8 become U+FFFD.
+/// JSON on one line, without '\n'. Invalid UTF-8 becomes U+FFFD.
 std::string json_line(const Json& value);
 
-/// A log in JSON lines: one object per line, on disk as soon as `write` returns, so that a program
-/// that is killed leaves at most its last line cut short. Errors of the file system are Error with
-/// the path and the reason.
+/// Writes one JSON object per line, without buffering: a killed program leaves at most one
+/// incomplete last line. Throws an Error with the path and the reason if writing fails.
 class LogWriter {
  public:
-  /// Starts an empty file, or appends to one whose last line is whole.
+  /// Creates an empty file, or appends to one whose last line is complete.
   explicit LogWriter(const std::string& path, bool append);
 
   void write(const Json& fields);
@@ -34,9 +33,9 @@ class LogWriter {
 };
 
 using Log = std::vector<std::map<std::string, double>>;
-/// The numeric fields of each line; null, the mark of a number that was not finite, is NaN. Strings
-/// and everything else are left out. A last line cut short is ignored; a line anywhere else that is
-/// not an object is Error "FILE:LINE: ...".
+/// Reads the numeric fields of each line; null (a non-finite number) becomes NaN. Skips other
+/// fields and an incomplete last line. Throws an Error "FILE:LINE: ..." for any other line that is
+/// not a JSON object.
 Log read_log(const std::string& path);
 
 }  // namespace attune::report

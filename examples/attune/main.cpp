@@ -1,7 +1,6 @@
-// attune: learns from pairs of texts (translations, pronunciations, dates), and predicts targets.
+// attune: trains models on pairs of texts (translations, pronunciations, dates), and predicts.
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,13 +18,13 @@
 namespace attune::pairs {
 namespace {
 
-/// What is typed without a name: its names in --help, and where it goes. All but the last are one.
+/// Positional arguments: their names in --help.
 struct Positional {
   std::vector<const char*> names;
-  bool several = false;  // of the last
+  bool several = false;  // the last one can be repeated
 };
 
-/// A command but `train`.
+/// A command other than `train`.
 struct UseCommand {
   const char* name;
   unsigned bit;
@@ -37,20 +36,20 @@ struct UseCommand {
 const UseCommand use_commands[] = {
     {"predict",
      predict_command,
-     "write what belongs to each source (default: of lines of standard input)",
+     "predict a target for each source (default: for each line of standard input)",
      "\"3 May 79\" --best 3",
      predict,
      {{"SOURCE"}, true}},
     {"evaluate",
      evaluate_command,
-     "measure a model: exact matches, token errors, BLEU, chrF, perplexity (default: on the pairs "
-     "that it was chosen by)",
+     "measure a model: exact matches, token errors, BLEU, chrF, perplexity (default: on its "
+     "validation pairs)",
      "test.tsv --json",
      evaluate_pairs,
      {{"PAIRS", "TARGETS"}}},
     {"align",
      align_command,
-     "show what the model attends to for each target token; without targets, for its own",
+     "show the attention weights of each target token; without targets, of each predicted token",
      "test.tsv --format html --out attention.html",
      align,
      {{"PAIRS", "TARGETS"}}},
@@ -62,25 +61,25 @@ const UseCommand use_commands[] = {
      {{"PAIRS", "TARGETS"}}},
     {"compare",
      compare_command,
-     "print a table of models measured on the same pairs (default: those that they were chosen by)",
+     "print a table of models measured on the same pairs (default: their validation pairs)",
      "test.tsv --model first-model --model second-model",
      compare,
      {{"PAIRS", "TARGETS"}}},
     {"report",
      report_command,
-     "write an HTML page: errors, learning curves, attention, predictions",
+     "write an HTML report: errors, learning curves, attention, predictions",
      "test.tsv --out test.html",
      report,
      {{"PAIRS", "TARGETS"}}},
     {"average",
      average_command,
-     "write a model with the mean weights of several checkpoints",
+     "write a checkpoint with the mean weights of several checkpoints",
      "a.safetensors b.safetensors --out mean.safetensors",
      average,
      {{"MODEL"}, true}},
     {"inspect",
      inspect_command,
-     "print what is in a checkpoint",
+     "print the contents of a checkpoint",
      "attune-model",
      inspect,
      {{"MODEL"}}}};
@@ -95,14 +94,14 @@ const std::set<std::string> basic = {"valid",  "valid-target",   "swap",     "to
                                      "seed",   "validate-every", "patience", "metric", "out",
                                      "resume", "seeds",          "jobs",     "config", "threads"};
 
-/// What was typed behind a command: options, those of config files first, and the rest.
+/// The arguments of a command: options (those of config files first), then positional ones.
 struct Typed {
   std::vector<Given> given;
   std::vector<std::string> others;
   bool help = false, help_all = false;
 };
 
-/// Reads the arguments of a command that has these options, and its config files.
+/// Parses the arguments of a command, and reads its config files.
 Typed read_arguments(const std::vector<std::string>& arguments, const models::OptionList& options,
                      const Positional& positional) {
   Typed typed;
@@ -120,11 +119,11 @@ Typed read_arguments(const std::vector<std::string>& arguments, const models::Op
   }
   std::ranges::move(on_line, std::back_inserter(typed.given));
   const std::size_t most = positional.several ? typed.others.size() : positional.names.size();
-  if (typed.others.size() > most) throw Error(in_quotes(typed.others[most]) + " is not expected");
+  if (typed.others.size() > most)
+    throw Error("unexpected argument " + in_quotes(typed.others[most]));
   return typed;
 }
 
-/// Prints the help of a command.
 int show_help(const std::string& name, const char* what, const Positional& positional,
               const models::OptionList& options, const char* example, bool more) {
   std::string others;
@@ -135,14 +134,14 @@ int show_help(const std::string& name, const char* what, const Positional& posit
   return 0;
 }
 
-/// As many threads as were given; otherwise as ATTUNE_THREADS says, which is checked, as are the
-/// variables of products: later, their errors would name the layer that computes first.
+/// Sets the number of threads; 0: ATTUNE_THREADS or its default. Checks the environment variables
+/// of threads and matrix products now, since later errors would name the layer that computes first.
 void use_threads(Index given) {
   given > 0 ? set_threads(static_cast<int>(given)) : void(threads());
   matmul_backends();
 }
 
-/// Throws where another worker was started with other arguments.
+/// Throws if workers were started with different arguments.
 void check_workers(const std::string& command, const Typed& typed) {
   Texts texts;
   for (const auto& [name, value, place] : typed.given) texts.push_back(name + " = " + value);
@@ -161,7 +160,7 @@ int run_train(const std::vector<std::string>& arguments) {
     return o;
   };
   TrainOptions o = defaults;
-  std::vector<Given> directory;  // whose checkpoint, if it is resumed, names the model first
+  std::vector<Given> directory;  // read first: the checkpoint to resume selects the model
   std::ranges::copy_if(typed.given, std::back_inserter(directory), [](const Given& given) {
     return given.name == "out" || given.name == "resume";
   });
@@ -177,16 +176,15 @@ int run_train(const std::vector<std::string>& arguments) {
   }
   if (o.seeds > 1 && workers().count() > 1)
     fail("--seeds",
-         fmt::format("the {} workers of mpirun train one model together, expected one process",
-                     workers().count()));
+         fmt::format("expected one process, but mpirun started {} workers", workers().count()));
   std::optional<Survey> survey;
-  if (!resumes) {  // what the data are like decides the defaults
+  if (!resumes) {  // defaults depend on the data
     check_files(o);
     survey = survey_of(o);
     if (!survey->has_sentences()) o = with_given(train_options(false));
   }
   check_effects(options_of(o), typed.given);
-  if (o.seeds == 1) use_threads(o.threads);  // several are trained in processes of their own
+  if (o.seeds == 1) use_threads(o.threads);  // several trainings run in child processes
   return train(o, survey);
 }
 
@@ -199,7 +197,7 @@ int run_use(const UseCommand& command, const std::vector<std::string>& arguments
   check_workers(command.name, typed);
   constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
   if (!is_first_worker() && (command.bit & shared) == 0) return 0;
-  std::vector<Given> given = typed.given;  // models on the command line replace those of a file
+  std::vector<Given> given = typed.given;  // --model replaces models of config files
   const auto is_typed_model = [](const Given& g) { return g.name == "model" && g.place.empty(); };
   if (std::ranges::any_of(given, is_typed_model))
     std::erase_if(given, [](const Given& g) { return g.name == "model" && !g.place.empty(); });
@@ -216,11 +214,11 @@ int run_use(const UseCommand& command, const std::vector<std::string>& arguments
 }
 
 int show_commands() {
-  say("attune learns from pairs of texts with attention (translations, pronunciations, dates), and "
-      "predicts targets.\nUsage: attune COMMAND [OPTIONS] ...\n\n  {:<12}{}\n",
+  say("attune trains sequence-to-sequence models with attention on pairs of texts (translations, "
+      "pronunciations, dates).\nUsage: attune COMMAND [OPTIONS] ...\n\n  {:<12}{}\n",
       "train", train_what);
   for (const UseCommand& one : use_commands) say("  {:<12}{}\n", one.name, one.what);
-  say("\nattune COMMAND --help shows its options, attune --version the version.\n"
+  say("\nattune COMMAND --help lists the options of a command, attune --version the version.\n"
       "Example: attune train PAIRS.tsv && attune predict\n");
   return 0;
 }

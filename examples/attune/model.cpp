@@ -29,10 +29,10 @@ std::vector<std::filesystem::path> last_trained() {
   if (!last.empty()) return last;
   fail("--model",
        "there is no model in attune-model or build/quickstart: train one with 'attune train "
-       "PAIRS.tsv', or name one");
+       "PAIRS.tsv', or specify one");
 }
 
-/// Each step may end with Interrupted.
+/// Each step throws Interrupted after a signal.
 models::AnyModel interruptible(models::AnyModel model) {
   model.step = [step = model.step](const auto& words, const auto& state) {
     stop_if_interrupted();
@@ -79,7 +79,7 @@ void check_alike(std::span<const std::string> names, const Metadata& first,
                  const std::filesystem::path& path, const Metadata& other, const char* first_name) {
   for (const std::string& name : names)
     if (reading(path, [&] { return nn::load_text(other, name); }) != nn::load_text(first, name))
-      fail(path.string(), fmt::format("its {} is not that of {}", name, first_name));
+      fail(path.string(), fmt::format("its {} differs from that of {}", name, first_name));
 }
 
 std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory) {
@@ -99,7 +99,7 @@ std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::
   for (const auto& path : paths) {
     const auto some = std::filesystem::is_directory(path) ? models_in(path) : std::vector{path};
     if (some.empty())
-      fail(path.string(), fmt::format("neither it nor a directory in it has a {}", best_file));
+      fail(path.string(), fmt::format("neither it nor a subdirectory contains {}", best_file));
     files.insert(files.end(), some.begin(), some.end());
   }
   return files;
@@ -187,7 +187,8 @@ void UnknownTokens::warn(const std::string& name, const char* side) const {
 
 std::string source_of(const std::string& line, const Model& model, Index longest,
                       const std::string& place) {
-  if (line.find('\t') != line.npos) fail(place, "a TAB, expected a source alone");
+  if (line.find('\t') != line.npos)
+    fail(place, "contains a TAB, expected a source without a target");
   if (const auto bad = text::find_bad_byte(line))
     fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
   std::string source = normalized(line, model.nfc());

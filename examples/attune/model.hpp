@@ -1,15 +1,14 @@
-// A model of pairs and its checkpoint.
+// A sequence-to-sequence model and its checkpoint.
 //
-// A checkpoint is the file of models/model_file.hpp, with further entries:
+// The checkpoint format is that of models/model_file.hpp, with these additional entries:
 //
 //     longest-target     optional: tokens of the longest target in training
-//     metric             optional: exact, bleu or loss, by which the best weights were chosen
+//     metric             optional: exact, bleu or loss, which selected the best weights
 //     train, swap, ...   optional: the other options of the training, see options.hpp
 //     training_data, validation_data   optional: their fingerprints, see run.hpp
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -29,70 +28,68 @@ namespace attune::pairs {
 using models::Codecs;
 
 struct Model : models::LoadedModel<> {
-  /// With initial weights. `longest` is the number of tokens of the longest target to train on.
+  /// With initial weights. `longest` is the length in tokens of the longest training target.
   static Model initial(const models::AnyModelOptions& options, Codecs codecs, Index longest,
                        std::uint64_t seed);
-  /// Reads a checkpoint. Throws an Error that begins with the path.
+  /// Reads a checkpoint. Errors begin with the path.
   static Model load(const std::filesystem::path& path);
 
-  /// Adds weights, and the metadata that loading needs.
+  /// Adds the weights, and the metadata that `load` needs.
   void save(Safetensors& file) const;
 
   bool attends() const { return models::model_kind(model.options().name).attends; }
   const text::Codec& source() const { return codecs.source; }
   const text::Codec& target() const { return codecs.target; }
 
-  /// The most tokens to write: about twice those of the longest target in training.
+  /// Maximum length of a prediction in tokens: about twice that of the longest training target.
   Index most_tokens() const {
     return longest == 0 ? 100 : longest + std::min(longest, Index{50}) + 5;
   }
-  /// Whether characters of what it reads are composed.
+  /// True if text is normalised to Unicode's NFC before it is tokenised.
   bool nfc() const { return entry("nfc") == "yes"; }
-  /// Whether BLEU measures it: it was chosen by that, or by the loss of sentences.
+  /// True if it was trained on sentences, or selected by BLEU: BLEU evaluates it.
   bool of_sentences() const;
 
-  /// An entry of the checkpoint that the model was loaded from; empty if it is missing.
+  /// A metadata entry of the loaded checkpoint; empty if it is missing.
   std::string entry(const std::string& name) const;
 
   Index longest = 0;  // tokens of the longest target in training; 0: unknown
 };
 
-/// The entries of a checkpoint that say how text is read and written.
+/// The entries of a checkpoint that define tokenisation and vocabularies.
 inline const std::string codec_entries[] = {"source_tokenizer", "source_vocabulary",
                                             "target_tokenizer", "target_vocabulary"};
-/// Throws where one of these entries of the checkpoint at `path` is not that of another, which the
-/// message calls `first_name`.
+/// Throws if an entry in `names` of the checkpoint at `path` (`other`) differs from that of
+/// `first`, which the message calls `first_name`.
 void check_alike(std::span<const std::string> names, const Metadata& first,
                  const std::filesystem::path& path, const Metadata& other, const char* first_name);
 
-/// One model, or an ensemble.
+/// One model, or the models of an ensemble.
 using Models = std::span<const Model>;
 
 inline constexpr const char* best_file = "best.safetensors";
-/// That of a directory or, where it has none, those of the directories in it.
+/// DIRECTORY/best.safetensors or, if it does not exist, that of each subdirectory, sorted.
 std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory);
-/// The files that paths stand for: models_in a directory. Without paths, those of the training in a
-/// default directory that ended last; throws where there is none, and says how to train one.
+/// Replaces each directory in `paths` by its models_in. Without paths, returns the most recent
+/// model in the default directories. Throws if there is none.
 std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths);
-/// Those of such files. Throws where they do not read and write the same tokens.
+/// Loads models. Throws if their tokenisation or vocabularies differ.
 std::vector<Model> load_models(std::span<const std::filesystem::path> files);
-/// The same where all workers take part: their files must be equal.
+/// The same, called by all workers. Throws if their files differ.
 std::vector<Model> load_equal_models(std::span<const std::filesystem::path> files);
-/// What searches, samples and forces: the model or the ensemble. It can be interrupted at every
-/// word, and then throws Interrupted.
+/// The model or the ensemble, for search, sampling and forced scoring. Each decoder step throws
+/// Interrupted after a signal.
 models::AnyModel network_of(Models models);
 
-/// The line without blanks at its ends, and single ones between words, with its characters composed
-/// where `nfc`: text is read as it was in training.
+/// The line with single blanks between words and none at its ends; in NFC if `nfc`.
 std::string normalized(std::string_view line, bool nfc);
 
-/// How text is cut: "characters", "words between blanks", "subwords", ...
+/// The tokenisation: "characters", "words between blanks", "subwords", ...
 std::string kind_of(const text::Tokenizer& tokenizer);
 /// "characters, 58 kinds"
 std::string kinds_of(const text::Codec& codec);
 
-/// Tokens that a vocabulary lacks, in one warning for all: the text may be in another language than
-/// the model's.
+/// Counts out-of-vocabulary tokens, for a single warning.
 class UnknownTokens {
  public:
   void add(const text::Codec& codec, std::span<const std::string> tokens);
@@ -104,23 +101,23 @@ class UnknownTokens {
   std::set<std::string> kinds_;
 };
 
-/// The most tokens of a source alone, whose memory grows with its length, and of each side of a
-/// pair, where the memory of attention grows with the product of both lengths.
+/// Maximum tokens of a source alone (memory grows with its length), and of each side of a pair
+/// (memory of attention grows with the product of both lengths).
 inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
-/// `most`, or as many tokens of a source as all the models' scores have places for.
+/// Maximum source length: `most`, or less if the models' score functions support fewer positions.
 Index longest_read(const models::AnyModelOptions& options, Index most);
 Index longest_read(Models models, Index most);
-/// What is read of a line, normalized. Throws an Error that begins with its place where it
-/// is no source.
+/// The normalized line. Throws an Error "PLACE: ..." if it has a TAB, more tokens than `longest`,
+/// or is not UTF-8.
 std::string source_of(const std::string& line, const Model& model, Index longest,
                       const std::string& place);
-/// Throw an Error "FILE:LINE: ..." for a side of more tokens than `longest`, or longest_of_pair.
+/// Throws an Error "PLACE: ..." if `tokens` exceeds `longest`.
 void check_length(Index tokens, const std::string& place, Index longest);
 
 /// The tokens of a hypothesis.
 std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written);
-/// What it attended to (columns) for each token (rows); a hypothesis has a further step for </s>,
-/// which is left out. Without rows where the source is empty or the model has no attention.
+/// Attention weights: rows are target tokens, columns source tokens. Omits the step of </s>. Has no
+/// rows if the source is empty or the model has no attention.
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written);
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/tensor/check.hpp>
 
@@ -23,7 +21,7 @@ using models::choice, models::flag, models::only_with, models::option, models::O
 
 constexpr double many = 1e9;
 
-/// Files that may be given several times: each is appended.
+/// A file option that can be repeated; each value is appended.
 Option paths(const char* name, const char* help, std::vector<std::filesystem::path>& to) {
   return {.name = name,
           .help = help,
@@ -35,15 +33,17 @@ Option paths(const char* name, const char* help, std::vector<std::filesystem::pa
 /// --config and --threads of all commands.
 OptionList common_options(std::string& config, Index& threads) {
   Option files = option("config",
-                        "file with more options, NAME = VALUE on each line; may be given several "
-                        "times; the command line wins",
+                        "config file, one NAME = VALUE per line; can be repeated; options on the "
+                        "command line take precedence",
                         config, "FILE");
   return {files,
-          option("threads", "threads (default: ATTUNE_THREADS, or all CPUs)", threads, 0, 1024)};
+          option("threads", "number of threads (default: ATTUNE_THREADS, or the number of CPUs)",
+                 threads, 0, 1024)};
 }
 
 Option swap(text::Columns& columns, const std::filesystem::path& target) {
-  Option field = choice("swap", "the target is the first column of a TSV", columns, {"no", "yes"});
+  Option field =
+      choice("swap", "the first column of the TSV is the target", columns, {"no", "yes"});
   field.is_flag = true;
   return only_with("a TSV", target.empty(), field);
 }
@@ -57,61 +57,64 @@ OptionList data_options(TrainOptions& o) {
       std::array{o.tokens, o.source_tokens, o.target_tokens},
       [](Tokens t) { return t == Tokens::bpe || t == Tokens::unigram || t == Tokens::automatic; });
   const auto of_subwords = [&](Option one) {
-    return only_with("tokens bpe or unigram", subwords, std::move(one));
+    return only_with("--tokens bpe or unigram", subwords, std::move(one));
   };
   return {
-      option("train", "pairs to train on: a TSV (source TAB target), or a text file of sources",
+      option("train",
+             "training pairs: a TSV file (source TAB target), or a text file with the sources",
              o.train),
-      option("train-target", "text file of targets, line by line", o.train_target),
-      option("valid", "pairs to choose the best weights by (default: some are held out)", o.valid),
-      only_with(
-          "valid", !o.valid.empty(),
-          option("valid-target", "their targets, where these are in another file", o.valid_target)),
+      option("train-target", "text file with the targets of --train, line by line", o.train_target),
+      option("valid",
+             "validation pairs, which select the best weights (default: held out from --train)",
+             o.valid),
+      only_with("--valid", !o.valid.empty(),
+                option("valid-target", "text file with the targets of --valid", o.valid_target)),
       swap(o.columns, o.train_target),
       option("held-out",
-             "hold out at most this many pairs, and at most a tenth, where no --valid is given",
+             "without --valid: hold out this many pairs for validation, at most a tenth of all",
              o.held_out, 1, many),
       tokens("tokens",
-             "what lines are cut into; decomposed: characters, with accents and the letters of "
-             "Hangul syllables apart; bpe, unigram: subwords that are learnt; auto looks at the "
-             "data",
+             "tokenisation; decomposed: characters in Unicode's NFD, which separates accents and "
+             "the letters of Hangul syllables; bpe, unigram: learnt subwords; auto: chosen from "
+             "the data",
              o.tokens),
-      tokens("source-tokens", "the same for the source alone", o.source_tokens),
-      tokens("target-tokens", "the same for the target alone", o.target_tokens),
-      of_subwords(
-          option("pieces", "subwords to learn, for each side or for both", o.pieces, 10, many)),
-      option("source-pieces", "SentencePiece model for the source, or for both sides",
+      tokens("source-tokens", "tokenisation of the source only", o.source_tokens),
+      tokens("target-tokens", "tokenisation of the target only", o.target_tokens),
+      of_subwords(option("pieces", "number of subwords to learn per side, or for both with --joint",
+                         o.pieces, 10, many)),
+      option("source-pieces", "SentencePiece model of the source, or of both sides with --joint",
              o.source_pieces, "FILE"),
-      option("target-pieces", "SentencePiece model for the target", o.target_pieces, "FILE"),
-      option("source-vocabulary", "tokens of the source, or of both sides, one on each line",
+      option("target-pieces", "SentencePiece model of the target", o.target_pieces, "FILE"),
+      option("source-vocabulary",
+             "tokens of the source, or of both sides with --joint, one per line",
              o.source_vocabulary, "FILE"),
-      option("target-vocabulary", "tokens of the target", o.target_vocabulary, "FILE"),
+      option("target-vocabulary", "tokens of the target, one per line", o.target_vocabulary,
+             "FILE"),
       choice("nfc",
-             "compose characters as Unicode's NFC does, in training and in all that is read later: "
-             "é is the same token however it is encoded",
+             "normalise text to Unicode's NFC, in training and prediction: é is the same token "
+             "however it is encoded",
              o.nfc),
-      choice("joint", "one set of subwords and one vocabulary for both sides", o.joint),
+      choice("joint", "share one set of subwords and one vocabulary between both sides", o.joint),
       choice("truecase",
-             "give words at the beginning of sentences, and lines in capitals, the case they "
-             "mostly have",
+             "truecasing: give the first word of each sentence, and lines in capitals, their most "
+             "frequent case",
              o.truecase),
-      option("min-count", "replace tokens that are rarer than this by <unk>", o.minimum_count, 1,
-             many),
-      option("vocabulary", "largest vocabulary of a side; 0: no limit", o.maximum_vocabulary, 0,
-             many),
+      option("min-count", "replace tokens with fewer occurrences than this by <unk>",
+             o.minimum_count, 1, many),
+      option("vocabulary", "maximum vocabulary size of each side; 0: no limit",
+             o.maximum_vocabulary, 0, many),
       option("alignments",
-             "links between the words of each pair, as 0-0 1-2 (source first): attention learns "
-             "from them",
+             "word alignments of the training pairs, as 0-0 1-2 (source-target, from 0): "
+             "supervise the attention weights",
              o.alignments, "FILE"),
       option("max-tokens",
-             "exclude pairs with more tokens on a side (default: 5000, of sentences 100)",
+             "exclude pairs with more tokens on either side (default: 5000, for sentences 100)",
              o.longest, 1, many)};
 }
 
-/// The model's name, and the options that the named model has.
 OptionList model_options_of(TrainOptions& o) {
   Option name{
-      .name = "model", .help = "what to train; sizes are set to suit the data", .type = "NAME"};
+      .name = "model", .help = "model to train; default sizes depend on the data", .type = "NAME"};
   for (const models::ModelKind& kind : models::model_kinds())
     name.help += fmt::format("; {}: {}", kind.name, kind.what);
   name.get = [&o] { return o.model.name; };
@@ -123,63 +126,68 @@ OptionList model_options_of(TrainOptions& o) {
 
 OptionList training_options(TrainOptions& o) {
   return {
-      option("epochs", "passes over the data (0: by --steps; default of sentences: 30)", o.epochs,
-             0, many),
-      option("steps", "updates; 0: by --epochs, or 8000 and at least 12 epochs", o.steps, 0, many),
-      option("minutes", "end after this many minutes; 0: no limit", o.minutes, 0, many),
-      option("batch", "pairs in a batch", o.batch, 1, many),
-      option("batch-tokens", "instead: target tokens in a batch, with padding; 0: count pairs",
+      option("epochs", "passes over the training data; 0: see --steps (default for sentences: 30)",
+             o.epochs, 0, many),
+      option("steps", "number of updates; 0: by --epochs, or else 8000 and at least 12 epochs",
+             o.steps, 0, many),
+      option("minutes", "stop training after this many minutes; 0: no limit", o.minutes, 0, many),
+      option("batch", "pairs per batch", o.batch, 1, many),
+      option("batch-tokens",
+             "target tokens per batch, with padding; replaces --batch unless it is 0",
              o.batch_tokens, 0, many),
-      option("pool",
-             "pairs, taken at random, that are sorted by length before batches are cut from them",
+      option("pool", "number of random pairs that are sorted by length, then split into batches",
              o.pool, 1, many),
       option("rate", "learning rate of Adam", o.rate, 1e-9, 10),
-      option("beta2", "decay of Adam's second moment", o.beta2, 0, 0.999999),
+      option("beta2", "decay rate of Adam's second moment", o.beta2, 0, 0.999999),
       choice("schedule",
-             "of the learning rate; late-decay: constant for half of the steps, then down to 2 %",
+             "learning-rate schedule; late-decay: constant for half of the steps, then down to 2 %",
              o.schedule, {"constant", "late-decay", "inverse-sqrt"}),
-      option("warm-up", "updates in which the learning rate rises", o.warm_up, 0, many),
-      option("halve", "halve the rate after this many validations without a new best; 0: never",
+      option("warm-up", "number of updates over which the learning rate rises from 0", o.warm_up, 0,
+             many),
+      option("halve",
+             "halve the learning rate after this many validations without improvement; 0: never",
              o.halve, 0, many),
       option("weight-decay", "decoupled weight decay of matrices", o.weight_decay, 0, 10),
-      only_with("alignments", !o.alignments.empty(),
-                option("guided-alignment", "with --alignments: weight of their loss",
+      only_with("--alignments", !o.alignments.empty(),
+                option("guided-alignment", "with --alignments: weight of the alignment loss",
                        o.guided_alignment, 0, many)),
-      option("seed", "of initial values, the order of pairs and dropout", o.seed, 0, 1e18),
-      option("average", "decay of a moving average of the weights, which is validated; 0: none",
+      option("seed", "random seed of initial weights, order of pairs and dropout", o.seed, 0, 1e18),
+      option("average", "decay of the moving average of the weights, which is validated; 0: none",
              o.average, 0, 0.999999),
       choice("precision",
-             "of matrix products in training (weights stay f32); f32 where that is faster",
+             "precision of matrix products in training (weights stay f32); falls back to f32 if "
+             "f32 is faster",
              o.precision, {"f32", "bf16x3", "bf16"}),
       option("shards",
-             "parts of a batch whose gradients are added; at most as many workers can share them "
-             "(mpirun -n WORKERS)",
+             "split each batch into this many parts and add their gradients: the maximum number of "
+             "worker processes (mpirun -n WORKERS)",
              o.shards, 1, 1 << 16)};
 }
 
 OptionList validation_options(TrainOptions& o) {
   return {
-      option("validate-every", "updates between validations, each of which saves a checkpoint",
+      option("validate-every", "updates between validations; each validation saves a checkpoint",
              o.validate_every, 1, many),
-      option("patience", "end after this many validations without a new best", o.patience, 1, many),
-      choice("metric", "chooses the best weights; auto: bleu of sentences, otherwise exact matches",
+      option("patience", "stop after this many validations without improvement", o.patience, 1,
+             many),
+      choice("metric", "metric that selects the best weights; auto: bleu for sentences, else exact",
              o.metric, {"auto", "exact", "bleu", "loss"}),
-      choice("bleu", "tokenisation for BLEU: sacreBLEU's 13a, or none: words between blanks",
-             o.bleu, {"13a", "none"}),
-      option("beam", "beam size of the search in validation", o.beam, 1, 1000)};
+      choice("bleu", "tokenisation for BLEU: sacreBLEU's 13a, or none (split at blanks)", o.bleu,
+             {"13a", "none"}),
+      option("beam", "beam size in validation", o.beam, 1, 1000)};
 }
 
 OptionList run_options(TrainOptions& o) {
   OptionList all = {
-      option("out", "directory for best.safetensors, last.safetensors, log.jsonl and report.html",
+      option("out", "output directory: best.safetensors, last.safetensors, log.jsonl, report.html",
              o.out, "PATH"),
-      flag("resume", "continue from last.safetensors, where there is one", o.resume),
-      option("seeds", "train this many models, each with a seed of its own: an ensemble", o.seeds,
-             1, 1000),
-      only_with("seeds", o.seeds > 1,
+      flag("resume", "resume from last.safetensors in --out, if it exists", o.resume),
+      option("seeds", "train an ensemble of this many models with different seeds", o.seeds, 1,
+             1000),
+      only_with("--seeds", o.seeds > 1,
                 option("jobs",
-                       "with --seeds: trainings at once, each on one thread (default: as many as "
-                       "CPUs)",
+                       "with --seeds: trainings that run in parallel, on one thread each (default: "
+                       "one per CPU)",
                        o.jobs, 0, 1024))};
   models::append(all, common_options(o.config, o.threads));
   return all;
@@ -189,53 +197,54 @@ constexpr unsigned measures = evaluate_command | compare_command | report_comman
 
 OptionList search_options(UseOptions& o) {
   const auto of_search = [&](Option one) {
-    return only_with("a search, which --sample replaces", !o.sample, std::move(one));
+    return only_with("beam search, which --sample replaces", !o.sample, std::move(one));
   };
-  return {
-      of_search(option("beam", "beam size; 1 is greedy search", o.search.beam, 1, 1000)),
-      option("length-penalty",
-             "α: log-probabilities are divided by length^α (default: 1 for sentences, else 0)",
-             o.search.length_penalty, 0, 10),
-      of_search(option("coverage-penalty", "β, against source tokens that are left out",
-                       o.search.coverage_penalty, 0, 10)),
-      option("max-length", "most tokens of a prediction (default: by the targets of the training)",
-             o.search.max_length, 0, 100000)};
+  return {of_search(option("beam", "beam size; 1: greedy search", o.search.beam, 1, 1000)),
+          option("length-penalty",
+                 "α: divide log-probabilities by length^α (default: 1 for sentences, else 0)",
+                 o.search.length_penalty, 0, 10),
+          of_search(option("coverage-penalty", "β: penalise source tokens with little attention",
+                           o.search.coverage_penalty, 0, 10)),
+          option("max-length",
+                 "maximum tokens of a prediction (default: from the longest training target)",
+                 o.search.max_length, 0, 100000)};
 }
 
 OptionList predict_options(UseOptions& o) {
-  const auto sampled = [&](Option one) { return only_with("sample", o.sample, std::move(one)); };
-  return {
-      flag("sample", "draw tokens from their probabilities instead of searching", o.sample),
-      sampled(option("temperature", "with --sample: below 1, likely tokens become likelier",
-                     o.sampling.temperature, 1e-3, 1e3)),
-      sampled(option("top-k", "with --sample: draw from the k likeliest tokens; 0: from all",
-                     o.sampling.top_k, 0, 1 << 30)),
-      sampled(option("top-p",
-                     "with --sample: draw from the likeliest tokens of this total probability",
-                     o.sampling.top_p, 1e-9, 1)),
-      sampled(option("seed", "with --sample: of what is drawn", o.sampling.seed, 0, 1e18)),
-      option("batch", "sources in a batch", o.batch, 1, 4096),
-      flag("replace-unknown", "write the source token with the largest attention for <unk>",
-           o.replace_unknown),
-      choice("format", "columns: source TAB prediction TAB probability; text: predictions alone",
-             o.format, {"columns", "text"})};
+  const auto sampled = [&](Option one) { return only_with("--sample", o.sample, std::move(one)); };
+  return {flag("sample", "sample from the model's distribution instead of beam search", o.sample),
+          sampled(option("temperature", "with --sample: temperature; below 1 favours likely tokens",
+                         o.sampling.temperature, 1e-3, 1e3)),
+          sampled(option("top-k", "with --sample: sample from the k most likely tokens; 0: all",
+                         o.sampling.top_k, 0, 1 << 30)),
+          sampled(option(
+              "top-p", "with --sample: sample from the most likely tokens, up to this probability",
+              o.sampling.top_p, 1e-9, 1)),
+          sampled(option("seed", "with --sample: random seed", o.sampling.seed, 0, 1e18)),
+          option("batch", "sources per batch", o.batch, 1, 4096),
+          flag("replace-unknown",
+               "replace a predicted <unk> by the source token with the largest attention weight",
+               o.replace_unknown),
+          choice("format", "columns: source TAB prediction TAB probability; text: predictions only",
+                 o.format, {"columns", "text"})};
 }
 
 OptionList align_options(UseOptions& o) {
   return {
       choice("format",
-             "pharaoh for links SOURCE-TARGET, from 0; json for weights; terminal, svg or html for "
-             "drawings; auto: by the name of --out",
+             "pharaoh: links SOURCE-TARGET, from 0; json: weights; terminal, svg, html: heat maps; "
+             "auto: by the file extension of --out",
              o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"}),
-      choice("units", "align words between blanks, or the model's tokens", o.units,
+      choice("units", "align words (split at blanks), or the model's tokens", o.units,
              {"words", "tokens"}),
       option("gold",
-             "gold links, as 1-1 2p3 (from 1; p: possible): prints the alignment error rate "
-             "instead",
+             "reference alignments, as 1-1 2p3 (from 1; p: possible): print only the alignment "
+             "error rate",
              o.gold, "FILE")};
 }
 
-/// Errors of `set`, which begin with an option's name, say where it was given.
+/// Prepends "--", or the place in a config file, to errors of `set`, which begin with the option's
+/// name.
 template <class Set>
 void naming(const Given& given, Set set) {
   try {
@@ -264,44 +273,45 @@ OptionList options_of(UseOptions& o, unsigned command) {
   };
   add(~(average_command | inspect_command),
       {paths("model",
-             "checkpoint, or directory of a training (default: the model trained last); given "
-             "several times, or a directory of --seeds: an ensemble",
+             command == compare_command
+                 ? "checkpoint, or output directory of train; repeated for each model to compare"
+                 : "checkpoint, or output directory of train (default: the model trained last); "
+                   "several models, or a directory of train --seeds, form an ensemble",
              o.models)});
   add(evaluate_command,
-      {paths("reference", "text file of other targets; may be given several times", o.references)});
+      {paths("reference", "text file with more reference targets; can be repeated", o.references)});
   add(measures | align_command | score_command,
-      {option("target", "text file of targets, where FILE has sources alone", o.target),
+      {option("target", "text file with the targets, if PAIRS has only sources", o.target),
        swap(o.columns, o.target)});
-  add(predict_command, {option("file", "file of lines to read", o.file)});
+  add(predict_command, {option("file", "text file with one source per line", o.file)});
   add(measures | predict_command | align_command, search_options(o));
-  Option unknown =
-      choice("unk", "<unk> may be written, and has a probability; --replace-unknown implies it",
-             o.search.output_tokens, {"no", "yes"});
+  Option unknown = choice("unk", "allow <unk> in predictions; implied by --replace-unknown",
+                          o.search.output_tokens, {"no", "yes"});
   unknown.is_flag = true;
   add(measures | predict_command | align_command | score_command, {unknown});
   add(report_command | predict_command,
-      {only_with("a search, which --sample replaces", !o.sample,
-                 option("best", "predictions for each source (n-best)", o.search.best, 1, 1000))});
+      {only_with("beam search, which --sample replaces", !o.sample,
+                 option("best", "number of predictions per source (n-best list)", o.search.best, 1,
+                        1000))});
   add(predict_command, predict_options(o));
   add(align_command, align_options(o));
-  add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none: words between blanks", o.bleu,
+  add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none (split at blanks)", o.bleu,
                         {"as-trained", "13a", "none"})});
   add(compare_command,
-      {option("lengths", "source lengths, in words, at which a column of BLEU ends", o.lengths,
-              0)});
+      {option("lengths", "maximum source lengths, in words, of the BLEU columns", o.lengths, 0)});
   add(report_command, {option("live",
-                              "write a page that runs the model instead of a report: FILE, from "
-                              "examples/page/build.sh, with the model in it",
+                              "instead of a report, write this page (from examples/page/build.sh) "
+                              "with the model in it; it runs in a browser",
                               o.live)});
   add(inspect_command,
       {option("export",
-              "write subword models and vocabularies to files that begin so, for train "
+              "write subword models and vocabularies to PREFIX..., as input for train "
               "--source-pieces and --source-vocabulary",
               o.exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {option("out", "file to write", o.out)});
+      {option("out", "output file", o.out)});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
-      {flag("json", "print JSON, one object a line", o.json)});
+      {flag("json", "print JSON, one object per line", o.json)});
   add(~0u, common_options(o.config, o.threads));
   return all;
 }
@@ -346,11 +356,11 @@ std::vector<Given> read_config(const std::filesystem::path& path) {
     const std::string text = trimmed(*line);
     if (text.empty() || text.starts_with('#')) continue;
     const std::size_t equals = text.find('=');
-    if (equals == text.npos) reader.fail("NAME = VALUE was expected");
+    if (equals == text.npos) reader.fail("expected NAME = VALUE");
     all.push_back({trimmed(std::string_view(text).substr(0, equals)),
                    trimmed(std::string_view(text).substr(equals + 1)),
                    fmt::format("{}:{}: ", path.string(), reader.number())});
-    if (all.back().name == "config") reader.fail("there is no option 'config'");
+    if (all.back().name == "config") reader.fail("'config' is not allowed in a config file");
   }
   return all;
 }
@@ -380,13 +390,13 @@ void check_effects(const OptionList& options, const std::vector<Given>& given) {
   for (const Given& typed : given) {
     const Option* one = models::find(options, typed.name);
     if (one && typed.place.empty() && !one->has_effect)
-      fail("--" + typed.name, fmt::format("it has no effect without {}", one->needs));
+      fail("--" + typed.name, fmt::format("has no effect without {}", one->needs));
   }
 }
 
 namespace {
 
-/// What a checkpoint has.
+/// The options that a checkpoint stores.
 OptionList stored_part(TrainOptions& o) {
   OptionList all = options_of(o);
   std::erase_if(all, [](const Option& one) { return one.group == "Run"; });
@@ -406,7 +416,7 @@ TrainOptions train_options_from(const Metadata& metadata) {
   TrainOptions o;
   o.model = models::model_options(nn::load_text(metadata, "model"));
   Metadata all = metadata;
-  all.emplace("nfc", "no");  // as was done before there was such an option
+  all.emplace("nfc", "no");  // checkpoints from before this option
   models::set_from(stored_part(o), all);
   const auto sentences = metadata.find("sentences");
   o.sentences = sentences != metadata.end() && sentences->second == "yes";
@@ -419,7 +429,7 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 }
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {
-  // Data are the same where their fingerprints are, which Run compares.
+  // Names of data files are free: Run compares the data by their fingerprints.
   const std::set<std::string> free = {"steps",    "epochs",       "minutes",
                                       "patience", "train",        "train-target",
                                       "valid",    "valid-target", "alignments"};

@@ -1,13 +1,11 @@
-// Every option of the program: one list for each struct serves the command line, config files,
-// --help and checkpoints.
+// The options of the program. One list per struct serves the command line, config files, --help and
+// checkpoints.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <attune/models/any_model.hpp>
@@ -20,20 +18,20 @@
 
 namespace attune::pairs {
 
-// Of each enumeration, options.cpp has the names in the order of the values.
+// options.cpp lists the names of each enumeration's values, in the same order.
 
-/// What a line is cut into.
+/// Tokenisation.
 enum class Tokens { automatic, words, characters, decomposed, bpe, unigram };
-/// By what the best weights are chosen.
+/// The metric that selects the best weights.
 enum class Metric { automatic, exact, bleu, loss };
-/// The learning rate after the warm-up.
+/// Learning-rate schedule after the warm-up.
 enum class RateSchedule { constant, late_decay, inverse_sqrt };
 
-/// Where pairs are: two text files or, without a target, a TSV with such columns.
+/// Files of pairs: two text files or, if `target` is empty, a TSV with these columns.
 struct PairFiles {
   std::filesystem::path source, target;
   text::Columns columns = text::Columns::source_first;
-  bool nfc = false;  // whether characters are composed
+  bool nfc = false;  // normalise to Unicode's NFC
 
   std::string name() const {
     return target.empty() ? source.string() : source.string() + " and " + target.string();
@@ -43,7 +41,7 @@ struct PairFiles {
 struct TrainOptions {
   std::filesystem::path out = "attune-model";
   bool resume = false;
-  std::string config;  // files that more of them come from
+  std::string config;  // config files
   std::filesystem::path train, train_target, valid, valid_target;
   text::Columns columns = text::Columns::source_first;
   Index held_out = 1000;
@@ -57,11 +55,11 @@ struct TrainOptions {
   Index longest = 100;
   std::string alignments;
 
-  bool sentences = true;  // whether defaults suit sentences, or shorter pairs
+  bool sentences = true;  // defaults for sentences; false: for shorter pairs
   models::AnyModelOptions model;
 
   Index steps = 0, epochs = 0;
-  double minutes = 0;  // after which a run ends; 0: any
+  double minutes = 0;  // time limit; 0: none
   Index batch = 64;
   Index batch_tokens = 0;
   Index pool = 10'000;
@@ -82,8 +80,8 @@ struct TrainOptions {
   metrics::BleuTokens bleu = metrics::BleuTokens::mteval_13a;
   Index patience = 10;
 
-  Index seeds = 1;  // trainings, each with a directory of its own where there are several
-  Index jobs = 0;   // of several trainings at once; 0: one for each CPU
+  Index seeds = 1;  // number of trainings; if more than 1, each has its own directory
+  Index jobs = 0;   // trainings that run in parallel; 0: one per CPU
 
   Index threads = 0;
 
@@ -93,28 +91,28 @@ struct TrainOptions {
   PairFiles valid_files() const { return {valid, valid_target, columns, nfc}; }
 };
 
-/// How predictions are written.
+/// Output format of predictions.
 enum class PredictFormat { columns, text };
-/// What is aligned: the words between blanks, or the tokens of the model.
+/// Units of an alignment: words (split at blanks), or the model's tokens.
 enum class AlignUnits { words, tokens };
-/// automatic: by the end of the file's name; without one, or with .txt, as for a terminal.
+/// automatic: by the extension of --out; terminal without one, or for .txt.
 enum class AlignFormat { automatic, html, json, pharaoh, svg, terminal };
-/// What BLEU counts; trained: as in the model's training.
+/// Tokenisation for BLEU; trained: as in the model's training.
 enum class BleuChoice { trained, mteval_13a, none };
 
-/// Of all commands beside `train`.
+/// Options of all commands except `train`.
 struct UseOptions {
-  std::optional<TrainOptions> trained;        // empty: as the checkpoint says
-  std::vector<std::filesystem::path> models;  // empty: the model that was trained last
-  std::vector<std::string> sources;           // to predict; empty: a file or standard input
+  std::optional<TrainOptions> trained;        // options of the training; empty: read the checkpoint
+  std::vector<std::filesystem::path> models;  // empty: the model trained last
+  std::vector<std::string> sources;           // empty: lines of a file or of standard input
   std::filesystem::path file, target;
   text::Columns columns = text::Columns::source_first;
   models::SearchOptions search = {.beam = 5, .max_length = 0, .length_penalty = -1};
   Index batch = 64;
   bool json = false;
   PredictFormat format = PredictFormat::columns;
-  bool replace_unknown = false;  // by the source's token with the largest attention weight
-  bool sample = false;           // instead of searching
+  bool replace_unknown = false;  // <unk> by the source token with the largest attention weight
+  bool sample = false;           // instead of beam search
   models::SamplingOptions sampling;
   BleuChoice bleu = BleuChoice::trained;
   std::vector<std::filesystem::path> references;
@@ -123,13 +121,13 @@ struct UseOptions {
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::words;
   std::string gold;
-  std::filesystem::path live;  // a page that examples/page/build.sh made; empty: a report
-  std::string exported;        // what names of exported files begin with
+  std::filesystem::path live;  // a page from examples/page/build.sh; empty: write a report
+  std::string exported;        // prefix of exported files
   std::string config;
   Index threads = 0;
 };
 
-/// Commands, as bits.
+/// Commands, as bit flags.
 enum : unsigned {
   predict_command = 1,
   evaluate_command = 2,
@@ -141,38 +139,37 @@ enum : unsigned {
   inspect_command = 128,
 };
 
-/// Under the headings Data, Model, Training, Validation and Run. Those of the model are the named
-/// model's; set_model changes which these are.
+/// Options in the groups Data, Model, Training, Validation and Run. The group Model depends on
+/// `options.model.name`, which set_model changes.
 models::OptionList options_of(TrainOptions& options);
-/// Those of the other commands, for the ones that `commands` has.
+/// Options of the given commands (bit flags).
 models::OptionList options_of(UseOptions& options, unsigned commands);
 
-/// Defaults that suit sentences, or shorter pairs.
+/// Defaults for sentences, or for shorter pairs.
 TrainOptions train_options(bool sentences);
-/// Another model's options, with sizes that suit the data.
+/// Selects a model by name and sets default sizes that depend on `options.sentences`.
 void set_model(TrainOptions& options, const std::string& name);
 
-/// An option as it was given: on the command line, or in a line of a config file, which is its
-/// `place` then.
+/// An option from the command line (`place` is empty), or from a config file (`place` is
+/// "FILE:LINE: ").
 struct Given {
   std::string name, value, place = {};
 };
-/// The lines NAME = VALUE of a file, which may also have empty lines and those that begin with #.
+/// Reads lines NAME = VALUE. Skips empty lines and lines that begin with #.
 std::vector<Given> read_config(const std::filesystem::path& path);
-/// Sets what was given in that order, a model first. Throws for an option that there is not, and as
-/// `set` does.
+/// Sets the options in order, but "model" first. Throws for an unknown option or an invalid value.
 void set_given(TrainOptions& options, const std::vector<Given>& given);
 void set_given(const models::OptionList& options, const std::vector<Given>& given);
-/// Throws for an option of the command line that has no effect.
+/// Throws for a command-line option without effect.
 void check_effects(const models::OptionList& options, const std::vector<Given>& given);
 
-/// As metadata of a checkpoint, and back: all but the group Run. Throws for an entry that is missing
-/// or not understood.
+/// Converts to and from the metadata of a checkpoint: all options except the group Run. Throws for
+/// a missing or invalid entry.
 Metadata to_metadata(const TrainOptions& options);
 TrainOptions train_options_from(const Metadata& metadata);
-/// Those of a run that is to be resumed from this checkpoint.
+/// The training options stored in a checkpoint.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);
-/// Throws an Error that names the first option which a resumed run may not change.
+/// Throws an Error that names the first changed option that a resumed run must not change.
 void check_same(const TrainOptions& stored, const TrainOptions& given);
 
 }  // namespace attune::pairs

@@ -28,40 +28,38 @@ void set_silent(bool value) { silent = value; }
 
 void detail::print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept {
   try {
-    // As one write, where the file has no buffer.
     write(file, printable(fmt::vformat(format, args), "\n\t"));
-  } catch (...) {  // no memory: there is nothing left to do
+  } catch (...) {  // out of memory
   }
 }
 
 void put(std::string_view text) noexcept { write(stdout, text); }
 
 void flush_output() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    fail("standard output", "it cannot be written");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail("standard output", "cannot be written");
 }
 
 void require_writable(const std::filesystem::path& path,
                       const std::vector<std::filesystem::path>& inputs) {
   int error = std::filesystem::is_directory(path) ? EISDIR : 0;
-  // A file is replaced by a new one beside it; a pipe or a device is written itself.
+  // A regular file is replaced by a new one in its directory; a pipe or device is written directly.
   const bool itself = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
   if (error == 0 && access((itself ? path : directory).c_str(), W_OK) != 0) error = errno;
   if (error != 0) fail(path.string(), fmt::format("cannot be written: {}", std::strerror(error)));
-  std::error_code none;  // what is not there is read later, with an error of its own
+  std::error_code none;  // a missing input is reported when it is read
   for (const auto& input : inputs) {
-    // A pipe or a device may be both.
+    // A pipe or device may be both input and output.
     if (!itself && std::filesystem::equivalent(path, input, none))
-      fail(path.string(), "it is read, too: another file to write was expected");
+      fail(path.string(), "is also an input, expected another output file");
   }
 }
 
 void require_regular(const std::filesystem::path& input) {
-  std::error_code none;  // what is not there, or a directory, is an error of reading it
+  std::error_code none;  // a missing file or a directory is reported when it is read
   const std::filesystem::file_status status = std::filesystem::status(input, none);
   if (exists(status) && !is_regular_file(status) && !is_directory(status))
-    fail(input.string(), "it is read more than once, expected a regular file");
+    fail(input.string(), "is read more than once, expected a regular file");
 }
 
 std::string for_output(std::string_view text) {
@@ -71,7 +69,7 @@ std::string for_output(std::string_view text) {
 }
 
 int drawing_width() {
-  constexpr int least = 10;  // that a drawing takes
+  constexpr int least = 10;
   const std::string_view variable = std::getenv("COLUMNS") ? std::getenv("COLUMNS") : "";
   int columns = 0;
   std::from_chars(variable.data(), variable.data() + variable.size(), columns);

@@ -1,4 +1,4 @@
-// What a program prints: text, warnings, progress; and what standard output is.
+// Output of a program: text, warnings, progress, tables, and checks of output files.
 #pragma once
 
 #include <chrono>
@@ -23,52 +23,52 @@ namespace detail {
 void print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept;
 }
 
-/// Whether `say` and `complain` print nothing.
+/// If silent, `say` and `complain` print nothing.
 bool is_silent();
 void set_silent(bool silent);
 
-/// Prints text made `printable` but for line breaks and TABs: files of unknown origin may have
-/// written it. Never throws, so that a run goes on when its terminal was closed; in the end,
-/// flush_output() throws if standard output could not be written.
+/// Prints formatted text. Escapes unprintable characters except line breaks and TABs, since the
+/// text may come from untrusted files. Never throws, so that a run continues when its terminal is
+/// closed; flush_output() throws at the end if writing failed.
 template <class... Args>
 void say(fmt::format_string<Args...> format, const Args&... args) noexcept {
   detail::print(stdout, format, fmt::make_format_args(args...));
 }
 
-/// The same on standard error.
+/// Prints warnings and errors to standard error, like `say`.
 template <class... Args>
 void complain(fmt::format_string<Args...> format, const Args&... args) noexcept {
   detail::print(stderr, format, fmt::make_format_args(args...));
 }
 
-/// Prints drawings, bytes, and what for_output() made, as they are. Never throws.
+/// Prints drawings, bytes, or results of for_output() without escaping. Never throws.
 void put(std::string_view text) noexcept;
 
-/// Throws where what was printed could not be written: a full disk is an error like any other.
+/// Throws if a write to standard output failed (full disk, closed pipe).
 void flush_output();
 
-/// Throws unless a file of that name can be written, before the work whose result it is to have,
-/// and where it is one of `inputs`, which would be lost. What is there stays as it is.
+/// Throws if the file cannot be written, or is one of `inputs`, which writing would destroy.
+/// Changes nothing. Call it before long computations.
 void require_writable(const std::filesystem::path& path,
                       const std::vector<std::filesystem::path>& inputs = {});
 
-/// Throws on a pipe or a device, which gives its contents only once.
+/// Throws for a pipe or a device, which cannot be read twice.
 void require_regular(const std::filesystem::path& input);
 
-/// A model's words for standard output: printable but for line breaks and TABs, and, in a file or a
-/// pipe, for marks of the direction of writing, which belong to texts of some languages.
+/// A model's text for standard output: escapes unprintable characters except line breaks and TABs.
+/// In a file or a pipe, also keeps the bidirectional marks that some languages need.
 std::string for_output(std::string_view text);
 
-/// Columns of a drawing on standard output: of COLUMNS or of the terminal, where they are at least
-/// 10; any number in a file or a pipe.
+/// Width of a drawing on standard output in columns: COLUMNS, or the terminal's width, if at least
+/// 10; else 80. Unlimited in a file or a pipe.
 int drawing_width();
 
 using TableRows = std::vector<std::vector<std::string>>;
-/// Prints rows, each as long as the first: columns as wide as their widest text, the first `left`
-/// ones aligned to the left, the others to the right.
+/// Prints a table. All rows must have as many cells as the first. The first `left` columns are
+/// left-aligned, the others right-aligned.
 void print_rows(const TableRows& rows, std::size_t left = 1);
 
-/// 12,345: a count, with its digits in groups of three.
+/// A count with thousands separators: 12,345.
 std::string grouped(Index count);
 
 }  // namespace attune

@@ -27,8 +27,7 @@
 namespace attune::pairs {
 namespace {
 
-/// The lines of a file, of a pipe or of standard input, as sources. Of several workers the first
-/// one reads them for all.
+/// Reads sources from a file, a pipe or standard input. The first worker reads them for all.
 class Input {
  public:
   Input(const std::filesystem::path& file, const Model& model, Index longest)
@@ -39,17 +38,17 @@ class Input {
         reader_(stream_, file.empty() ? "standard input" : file.string()) {}
 
   const std::string& name() const { return reader_.name(); }
-  /// The next ones: so many, or fewer where the next one is not written yet; none at the end. A
-  /// line that is no source is an error after those before it were answered.
+  /// The next lines: at most `most`, fewer if no more are available yet, none at the end. An
+  /// invalid line throws once the lines before it were returned.
   Texts next(Index most) {
-    return each_makes([&] { return is_first_worker() ? read(most) : Texts(); },
-                      std::numeric_limits<double>::infinity());  // as long as nothing is typed
+    return all_gather([&] { return is_first_worker() ? read(most) : Texts(); },
+                      std::numeric_limits<double>::infinity());  // waits for input without limit
   }
 
  private:
   std::istream& stream_of(const std::filesystem::path& file) {
     if (file.empty()) {
-      std::ios::sync_with_stdio(false);  // or it would not know what waits in it
+      std::ios::sync_with_stdio(false);  // required for in_avail()
       return std::cin;
     }
     if (is_first_worker()) file_.open(file);
@@ -57,7 +56,7 @@ class Input {
     return file_;
   }
 
-  /// Whether more can be read without waiting for whoever writes it.
+  /// True if reading does not block.
   bool more_waits() { return stream_.rdbuf()->in_avail() > 0; }
 
   Texts read(Index most) {
@@ -73,7 +72,7 @@ class Input {
       }
     } catch (const Error& error) {
       if (lines.empty() && !(is_typed_ && stream_)) throw;
-      if (lines.empty()) {  // the next line that is typed may be better
+      if (lines.empty()) {  // in a terminal, prompts for the next line
         complain("attune: {}\n", error.what());
         return read(most);
       }
@@ -100,8 +99,8 @@ class Predictor {
         network_(network_of(models)),
         search_(search_for(models, options.search)) {}
 
-  /// What is written for these sources, the first of which has that number, from 0, and the
-  /// warnings. `names` are places for these; `draws`: with heat maps.
+  /// Returns two texts: the output for `sources`, and the warnings. `first`: index of the first
+  /// source; `draws`: with heat maps; `place(i)`: name of source i in warnings.
   Texts answer(std::span<const std::string> sources, Index first, bool draws,
                const std::function<std::string(Index)>& place) {
     std::vector<Texts> tokens;
@@ -125,10 +124,10 @@ class Predictor {
     Index number = first;
     for (std::size_t i = 0; i < written.size(); ++i, ++number) {
       if (!written[i].front().complete) {
-        warnings += fmt::format("warning: {}: the prediction is cut at --max-length {}\n",
+        warnings += fmt::format("warning: {}: the prediction was truncated at --max-length {}\n",
                                 place(number), search_.max_length);
       }
-      // Those of files of sentences may be many: predict() counts them.
+      // Files of sentences may have many unknown tokens: predict() counts those instead.
       if (!first_.of_sentences() || !o_.sources.empty()) warnings += unknown_tokens(tokens[i]);
       text += o_.json ? json(sources[i], tokens[i], written[i])
                       : lines(sources[i], tokens[i], written[i], number);
@@ -138,7 +137,7 @@ class Predictor {
   }
 
  private:
-  /// The log-probability by length^α: of the search without its coverage, or of what was drawn.
+  /// log p / length^α; for a search, without the coverage penalty.
   double score_of(const models::Hypothesis& h) const {
     if (!o_.sample) return h.score;
     const double tokens = static_cast<double>(h.word_log_probabilities.size());  // </s> is one
@@ -163,7 +162,7 @@ class Predictor {
       } else if (tokens.empty()) {
         return "\n";  // an empty line stays empty
       } else {
-        // Four decimals or, where these would be zeros alone, two digits: "0.9312", "3.1e-06".
+        // Four decimals or, if these are all 0, two significant digits: "0.9312", "3.1e-06".
         const double p = std::exp(h.log_probability);
         text += fmt::format("{}\t{}\t{}\n", for_output(source), target,
                             p < 5e-5 ? fmt::format("{:.2g}", p) : fmt::format("{:.4f}", p));
@@ -201,7 +200,7 @@ class Predictor {
     return report::terminal(map, {.colour = obeys_escapes(), .width = drawing_width()}) + "\n";
   }
 
-  /// Warns of each of them once.
+  /// Warnings for unknown tokens, once for each.
   std::string unknown_tokens(const Texts& tokens) {
     std::string text;
     for (const std::string& token : tokens)
@@ -219,7 +218,7 @@ class Predictor {
   std::set<std::string> warned_;
 };
 
-/// An argument that is no source does not stop the others.
+/// Predicts for each argument. An invalid argument prints an error and does not stop the others.
 int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& first, Index longest,
                       bool draws) {
   const auto place = [](Index number) { return fmt::format("argument {}", number + 1); };
@@ -228,7 +227,7 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
     try {
       const std::string source =
           source_of(o.sources[static_cast<std::size_t>(i)], first, longest, place(i));
-      if (source.empty()) fail(place(i), "it is empty, but something to read was expected");
+      if (source.empty()) fail(place(i), "is empty, expected a source");
       const Texts texts = predictor.answer(std::span(&source, 1), i, draws, place);
       put(texts[0]), complain("{}", texts[1]);
     } catch (const Error& error) {
@@ -251,7 +250,7 @@ int predict(const UseOptions& o) {
   const bool draws = !o.json && o.format == PredictFormat::columns && o.file.empty() &&
                      isatty(STDOUT_FILENO) && (!o.sources.empty() || isatty(STDIN_FILENO));
   if (!o.sources.empty()) {
-    if (!o.file.empty()) fail("--file", "sources were given as arguments, expected one of both");
+    if (!o.file.empty()) fail("--file", "conflicts with sources given as arguments");
     return predict_arguments(o, predictor, first, longest, draws);
   }
   Input input(o.file, first, longest);
@@ -267,7 +266,7 @@ int predict(const UseOptions& o) {
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
     const auto own = std::span(lines).subspan(static_cast<std::size_t>(begin),
                                               static_cast<std::size_t>(end - begin));
-    const Texts texts = each_makes(
+    const Texts texts = all_gather(
         [&, first_own = number + begin] { return predictor.answer(own, first_own, draws, place); });
     for (std::size_t i = 0; i < texts.size(); i += 2) put(texts[i]), complain("{}", texts[i + 1]);
     if (is_first_worker()) flush_output();

@@ -28,17 +28,17 @@ namespace attune {
 namespace {
 
 volatile std::sig_atomic_t signalled = 0;  // the first signal
-std::timespec first_time;                  // of it
+std::timespec first_time;                  // time of the first signal
 
 enum { not_cancellable, cancellable, cancelled };
 std::atomic<int> computation{not_cancellable};
 
-void give_up(int) {
+void on_alarm(int) {
   int expected = cancellable;
   if (computation.compare_exchange_strong(expected, cancelled)) cancel(true);
 }
 
-void note(int signal) {
+void on_signal(int signal) {
   alarm(1);
   std::timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -46,7 +46,7 @@ void note(int signal) {
     signalled = signal;
     first_time = now;
   } else if (signal == SIGINT && now.tv_sec > first_time.tv_sec + 1) {
-    // Not sooner: timeout sends its signal to a program and then to the program's group.
+    // Not sooner: `timeout` sends its signal to the process and then again to its group.
     std::signal(SIGINT, SIG_DFL);
     std::raise(SIGINT);
   }
@@ -54,21 +54,21 @@ void note(int signal) {
 
 std::unique_ptr<nn::Workers> joined;
 
-/// Opens standard input, output and error where they are closed, so that no file of the program
-/// gets their numbers. To read or to write them fails as before.
+/// Opens /dev/null for closed standard streams, so that no other file gets their descriptors. The
+/// access mode keeps reading standard input, or writing the others, an error.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
-    // The lowest number that is free is the one it gets.
+    // open() returns the lowest free descriptor.
     if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) _exit(1);
   }
 }
 
 [[noreturn]] void work_and_exit(std::size_t item, pid_t parent,
                                 const std::function<int(std::size_t)>& work) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child ends with its parent
   if (getppid() != parent) _exit(2);
-  // Files of the parent, and a lock on one, are not the child's.
+  // The child must not hold the parent's files and lock.
   close_range(STDERR_FILENO + 1, ~0u, 0);
   int status = 1;
   try {
@@ -85,8 +85,8 @@ void open_standard_streams() {
 
 int run_program(const char* name, const std::function<int()>& run) {
   open_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is then an error of writing it
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // whoever follows a log sees each line
+  std::signal(SIGXFSZ, SIG_IGN);             // exceeding the file size limit is then a write error
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // each line appears at once in a redirected log
   try {
     set_silent(!is_first_worker());
     const int status = run();
@@ -96,9 +96,9 @@ int run_program(const char* name, const std::function<int()>& run) {
   } catch (const Interrupted&) {
     return interrupted_status();
   } catch (const std::exception& error) {
-    // An error of all workers is printed once: the first worker ends the others while they wait.
+    // An error of all workers is printed once: the first worker terminates the others in the sleep.
     if (is_silent()) {
-      std::signal(SIGTERM, SIG_DFL);  // is what mpirun ends them with
+      std::signal(SIGTERM, SIG_DFL);  // mpirun terminates them with SIGTERM
       std::this_thread::sleep_for(std::chrono::seconds(10));
     }
     set_silent(false);
@@ -112,14 +112,14 @@ int run_program(const char* name, const std::function<int()>& run) {
 
 void catch_signals() {
   struct sigaction later {};
-  later.sa_handler = give_up;
+  later.sa_handler = on_alarm;
   later.sa_flags = SA_RESTART;
   sigaction(SIGALRM, &later, nullptr);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
     if (action.sa_handler == SIG_IGN) continue;
-    action.sa_handler = note;
+    action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigaction(signal, &action, nullptr);
   }
@@ -148,22 +148,22 @@ nn::Workers& workers() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})  // of Open MPI, and of MPICH
     if (const char* size = std::getenv(name); joined->count() == 1 && size && std::atoi(size) > 1)
       complain(
-          "warning: {} processes were started, but attune was built without MPI: each works "
-          "alone\n",
+          "warning: {} processes were started, but attune was built without MPI: each runs "
+          "independently\n",
           size);
   return *joined;
 }
 
-Texts each_makes(const std::function<Texts()>& make, double patience) {
-  std::string said = "made";
+Texts all_gather(const std::function<Texts()>& make, double patience) {
+  std::string own = "done";
   try {
-    for (const std::string& text : make()) said += '\0' + text;
-    said += '\0';
+    for (const std::string& text : make()) own += '\0' + text;
+    own += '\0';
   } catch (const Interrupted&) {
-    said = "interrupted";
+    own = "interrupted";
   }
   Texts all;
-  for (const std::string& one : workers().gather(said, patience)) {
+  for (const std::string& one : workers().gather(own, patience)) {
     std::istringstream texts(one);
     std::string text;
     std::getline(texts, text, '\0');
@@ -175,8 +175,8 @@ Texts each_makes(const std::function<Texts()>& make, double patience) {
 
 void require_equal(const std::string& operation, const Texts& own) {
   if (workers().count() == 1) return;
-  const Texts first = each_makes([&] { return is_first_worker() ? own : Texts(); });
-  const Texts differences = each_makes([&] {
+  const Texts first = all_gather([&] { return is_first_worker() ? own : Texts(); });
+  const Texts differences = all_gather([&] {
     const auto [found, expected] = std::ranges::mismatch(own, first);
     if (found == own.end() && expected == first.end()) return Texts();
     const auto text = [](const Texts& all, auto at) { return at == all.end() ? "nothing" : *at; };
@@ -189,7 +189,7 @@ void require_equal(const std::string& operation, const Texts& own) {
 int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>& work,
                  const std::function<void(std::size_t)>& done) {
   catch_signals();
-  std::map<pid_t, std::size_t> running;  // what each one works on
+  std::map<pid_t, std::size_t> running;  // process -> item
   const auto end_all = [&](int signal) {
     for (const auto& [pid, item] : running) kill(pid, signal);
     for (const auto& [pid, item] : running) waitpid(pid, nullptr, 0);
@@ -198,7 +198,7 @@ int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>&
     for (std::size_t next = 0; next < n || !running.empty();) {
       stop_if_interrupted();
       if (next < n && running.size() < static_cast<std::size_t>(jobs)) {
-        std::fflush(stdout);  // or the child would have it too
+        std::fflush(stdout);  // otherwise the child would print the buffer again
         const pid_t parent = getpid(), pid = fork();
         if (pid < 0) fail("fork", std::strerror(errno));
         if (pid == 0) work_and_exit(next, parent, work);
@@ -213,7 +213,7 @@ int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>&
       }
       const std::size_t item = running.extract(ended).mapped();
       if (WIFSIGNALED(status))
-        fail("run", fmt::format("its process was ended by signal {}", WTERMSIG(status)));
+        fail("run", fmt::format("a child process was killed by signal {}", WTERMSIG(status)));
       if (status != 0) {
         end_all(SIGKILL);
         return WEXITSTATUS(status);
@@ -221,7 +221,7 @@ int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>&
       done(item);
     }
   } catch (const Interrupted&) {
-    end_all(SIGTERM);  // they may have something to save
+    end_all(SIGTERM);  // lets them save a checkpoint
     throw;
   } catch (...) {
     end_all(SIGKILL);

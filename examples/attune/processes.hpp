@@ -1,5 +1,4 @@
-// The processes of a program: how it begins and ends, signals, the workers that mpirun starts, and
-// tasks in processes of their own.
+// Processes: start and exit of a program, signals, MPI workers, and tasks in child processes.
 #pragma once
 
 #include <cstddef>
@@ -11,40 +10,39 @@
 
 namespace attune {
 
-/// The status of `run`. What it throws becomes the line "NAME: what is wrong" on standard error and
-/// status 1, as does a standard output that cannot be written. With several workers
-/// the line names the one that failed, and only the first worker prints anything else.
+/// Returns the exit status of `run`. An exception, or a failed write to standard output, prints
+/// "NAME: what is wrong" to standard error and returns 1. With several workers, the line names the
+/// one that failed, and only the first worker prints anything else.
 int run_program(const char* name, const std::function<int()>& run);
 
-/// From now on Ctrl-C and SIGTERM are noted, and SIGHUP and SIGPIPE, which follow when a terminal
-/// is closed; but signals that the program was started to ignore (nohup) stay ignored. Ctrl-C more
-/// than a second after the first signal ends the program at once. A run finishes its step and saves.
+/// Installs handlers that record SIGINT, SIGTERM, SIGHUP and SIGPIPE (the last two follow when a
+/// terminal is closed); a run then finishes its step and saves. Signals that are ignored (nohup)
+/// stay ignored. Ctrl-C more than a second after the first signal terminates the program at once.
 void catch_signals();
 bool interrupted();
-/// 128 + the number of the signal, as a shell has it.
+/// Exit status after a signal, as in a shell: 128 + its number.
 int interrupted_status();
 
-/// Ends what may be left unfinished. It is no error, and so no std::exception.
+/// Thrown to abandon work after a signal. Not an error, so it does not derive from std::exception.
 struct Interrupted {};
-/// Throws Interrupted where there was a signal.
+/// Throws Interrupted after a signal.
 void stop_if_interrupted();
 
-/// The processes that mpirun started, which are joined at the first call; or this one alone. Only
-/// the first one prints, and writes files.
+/// The processes that mpirun started (the first call joins them), or this process alone. Only the
+/// first worker prints and writes files.
 nn::Workers& workers();
 inline bool is_first_worker() { return workers().rank() == 0; }
 
 using Texts = std::vector<std::string>;
-/// The texts that `make` returns in each of them, those of the first one first; none may have a
-/// NUL. Where it throws Interrupted in one, all do. Others wait for it `patience` seconds at most.
-Texts each_makes(const std::function<Texts()>& make,
+/// All-gather of the strings (without NUL) that `make` returns in each worker, in the order of
+/// ranks. If it throws Interrupted in one worker, all throw it. Waits at most `patience` seconds.
+Texts all_gather(const std::function<Texts()>& make,
                  double patience = nn::WorkersOptions().patience);
 
-/// Throws an Error that begins with the operation and names the first of a worker's texts that
-/// differs from the first worker's.
+/// Throws an Error "OPERATION: ..." with the first string that differs from the first worker's.
 void require_equal(const std::string& operation, const Texts& own);
 
-/// While it exists, operations on Vars throw Cancelled from a second after a signal on.
+/// While it exists, operations on Vars throw Cancelled once a second has passed since a signal.
 class Cancellable {
  public:
   Cancellable();
@@ -53,11 +51,11 @@ class Cancellable {
   ~Cancellable();
 };
 
-/// Calls work(i) for i in [0, n), each in a forked process and at most `jobs` at once, then done(i)
-/// in this process, as the processes end. Returns 0, or the status of the first one whose work does
-/// not return 0 or throws, which it prints: the others are killed then. Throws where one is killed.
-/// After a signal to this process all get SIGTERM, and Interrupted is thrown when they have ended.
-/// This process must have started no threads.
+/// Calls work(i) for i in [0, n) in forked processes, at most `jobs` at a time, and done(i) in this
+/// process when each ends. If work(i) throws (which prints the error) or returns a status other
+/// than 0, kills the others and returns that status; otherwise returns 0. Throws if a child is
+/// killed. After a signal, sends SIGTERM to the children and throws Interrupted once they have
+/// ended. Precondition: this process has started no threads.
 int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>& work,
                  const std::function<void(std::size_t)>& done);
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,9 +28,9 @@ constexpr std::string_view report_html =
 #include "report_html.hpp"
     ;
 
-/// Appends a template of mustache: {{name}} is a text of `data`, {{&name}} markup, {{.}} the data
-/// themselves; {{#name}}...{{/name}} is written for each element of a list, or once where there is
-/// such data. In a list, names are numbers from 0.
+/// Appends an expanded mustache template: {{name}} is text from `data`, {{&name}} markup, {{.}} the
+/// data itself; {{#name}}...{{/name}} is repeated for each element of a list, and written once for
+/// other data. In a list, names are indices from 0.
 void fill(std::string& out, std::string_view html, const Json& data) {
   const auto at = [&](const std::string& name) -> const Json& {
     return name == "." ? data : data.is_array() ? data.at(std::stoul(name)) : data.at(name);
@@ -43,7 +42,7 @@ void fill(std::string& out, std::string_view html, const Json& data) {
     html.remove_prefix(close + 2);
     if (tag[0] == '&') {
       out += at(name).get_ref<const std::string&>();
-    } else if (tag[0] != '#') {  // isolates are of captions
+    } else if (tag[0] != '#') {  // captions contain isolates
       out += report::escape(printable(at(tag).get_ref<const std::string&>(), "\n\t\u2068\u2069"));
     } else {
       const std::string end = "{{/" + name + "}}";
@@ -64,7 +63,7 @@ std::string page_of(const Json& data) {
   return page;
 }
 
-/// A third of the page is too narrow for a wide one.
+/// Drawings of 400 pixels and more get the class "wide" instead of a third of the page's width.
 Json figure_of(const Drawing& drawing) {
   const std::string& svg = drawing.svg;
   Json figure = {{"svg", svg}, {"caption", drawing.caption}};
@@ -89,7 +88,7 @@ Json summary_of(const Measured& m) {
     const metrics::Interval interval = metrics::bleu_interval(m.statistics());
     tiles = {
         {"BLEU", fmt::format("{:.2f}", m.result.bleu)},
-        {"95 % of resampled texts", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
+        {"95 % interval (bootstrap)", fmt::format("{:.2f} to {:.2f}", interval.low, interval.high)},
         {"chrF", fmt::format("{:.2f}", m.result.chrf)}};
   } else {
     const Counts all = m.result.total();
@@ -109,7 +108,7 @@ Json summary_of(const Measured& m) {
                   {"beam", std::to_string(m.search.beam)}};
   if (!m.sentences())
     summary["note"] =
-        "An exact match is a target without any mistake; token errors are "
+        "An exact match is a prediction that equals the target; token errors are "
         "substitutions, deletions and insertions.";
   return summary;
 }
@@ -157,10 +156,10 @@ void add_curves(Json& page, const Measured& m) {
     page["curves"] = {{"quality", report::svg(quality)}, {"loss", report::svg(loss)}};
 }
 
-/// The numbers of some pairs, evenly from the shortest source to the longest, of at most 500 tokens:
-/// nobody can read a larger picture. Up to half of them are mistakes, which come first.
+/// Indices of `count` pairs, evenly spaced by source length up to 500 tokens (larger heat maps are
+/// unreadable). Up to half of them are mistakes, which come first.
 std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
-  std::vector<std::size_t> of_kind[2], some;  // those that are wrong, and those that are right
+  std::vector<std::size_t> of_kind[2], some;  // of_kind: wrong and right predictions
   for (std::size_t i = 0; i < m.pairs.sources.size(); ++i)
     if (const std::size_t size = m.pairs.sources[i].size(); size > 0 && size <= 500)
       of_kind[m.result.written[i].right].push_back(i);
@@ -176,7 +175,7 @@ std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
   return some;
 }
 
-/// What the models attend to, and the best predictions.
+/// Attention heat maps and the best predictions.
 void add_examples(Json& page, const Measured& m, std::size_t count) {
   const std::vector<std::size_t> some = chosen_examples(m, count);
   if (some.empty()) return;
@@ -211,7 +210,7 @@ void add_examples(Json& page, const Measured& m, std::size_t count) {
   page["predictions"]["rows"] = rows;
 }
 
-/// The directory of its training, and on what: "attune-model: train.en and train.de".
+/// The model's directory and its training files: "attune-model: train.en and train.de".
 std::string title(Models models, std::span<const std::filesystem::path> files) {
   std::string on;
   for (const char* name : {"train", "train-target"}) {
@@ -238,21 +237,21 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-/// The page of examples/page with a checkpoint in it.
+/// Writes the page of examples/page with an embedded checkpoint.
 void write_live(const UseOptions& o, std::span<const std::filesystem::path> files,
                 const std::filesystem::path& path) {
   if (files.size() > 1) fail("--live", fmt::format("{} models, expected one", files.size()));
-  constexpr std::uintmax_t most = 256 << 20;  // in one string, JavaScript has twice that at most
+  constexpr std::uintmax_t most = 256 << 20;  // a JavaScript string is limited to twice that
   if (const std::uintmax_t bytes = std::filesystem::file_size(files.front()); bytes > most)
     fail(files.front().string(),
-         fmt::format("{} MiB, expected at most {} in a page", bytes >> 20, most >> 20));
+         fmt::format("has {} MiB, expected at most {} for --live", bytes >> 20, most >> 20));
   const std::vector<Model> models = load_models(files);
   if (models.front().source().tokenizer.pieces() || models.front().target().tokenizer.pieces())
-    fail(files.front().string(), "subwords of sentencepiece, which a page does not have");
+    fail(files.front().string(), "uses SentencePiece subwords, which --live does not support");
   std::string page = read_file(o.live);
   constexpr std::string_view place = R"(<script type="application/json" id="live">)";
   const std::size_t at = page.find(place);
-  if (at == page.npos) fail(o.live.string(), "expected the page that examples/page/build.sh makes");
+  if (at == page.npos) fail(o.live.string(), "expected a page built by examples/page/build.sh");
   std::string json = nlohmann::json{{"title", title(models, files)},
                                     {"checkpoint", base64(read_file(files.front()))}}
                          .dump();
@@ -284,7 +283,7 @@ std::filesystem::path page_path(const std::filesystem::path& out,
     std::string first_line;
     std::getline(std::ifstream(path), first_line);
     if (!first_line.starts_with("<!DOCTYPE html>") && !first_line.starts_with("<!doctype html>"))
-      fail(path.string(), "there is a file that is no page: another file to write was expected");
+      fail(path.string(), "exists and is not an HTML page, expected another output file");
   }
   return path;
 }
@@ -292,8 +291,8 @@ std::filesystem::path page_path(const std::filesystem::path& out,
 int report(const UseOptions& o) {
   const std::vector<std::filesystem::path> files = model_files(o.models);
   if (o.models.size() > 1 && o.out.empty())
-    fail("--out", fmt::format("{} models, expected the file to write", o.models.size()));
-  // An ensemble is one directory with those of its trainings.
+    fail("--out", fmt::format("missing, but required for {} models", o.models.size()));
+  // An ensemble is a directory with one subdirectory per training.
   const bool together = files.size() > 1;
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
@@ -309,7 +308,7 @@ int report(const UseOptions& o) {
   if (!is_first_worker()) return 0;
   const bool replaces = std::filesystem::is_regular_file(path);
   write_file(path, page_of(page));
-  say("{}{}\n", path.string(), replaces ? "    replaces the report that was there" : "");
+  say("{}{}\n", path.string(), replaces ? "    (replaces the previous report)" : "");
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// What HTML pages about a model have in common: report.html, which has their structure and style.
+// HTML pages about a model. The template is report.html.
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,16 @@ namespace attune::pairs {
 struct Drawing {
   std::string svg, caption;
 };
-/// A page of drawings: one HTML document with nothing to fetch, no script or font either, so that it
-/// can be opened from disk, mailed and archived.
+/// An HTML page of drawings without external resources, scripts or fonts: it can be opened from
+/// disk, mailed and archived.
 std::string drawings_page(const std::string& title, const std::vector<Drawing>& drawings);
 
-/// A text for a caption: printable, and between isolates (U+2068, U+2069), so that
-/// right-to-left text does not reorder the text next to it. ASCII needs none.
+/// Text for a caption: printable and, unless it is ASCII, enclosed in isolates (U+2068, U+2069), so
+/// that right-to-left text does not reorder the text next to it.
 std::string isolated(const std::string& text);
 
-/// The path of a page about a model: `out`, or report.html in the model's directory. Throws, before
-/// the work, where it cannot be written, and where something else than a page would be lost.
+/// The path of a page: `out`, or DIRECTORY/report.html. Throws if it cannot be written, or if it
+/// would replace a file that is not an HTML page.
 std::filesystem::path page_path(const std::filesystem::path& out,
                                 const std::filesystem::path& directory);
 

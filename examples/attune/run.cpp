@@ -27,7 +27,7 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr Index log_every = 50;     // steps without a validation
 constexpr Index most_skipped = 10;  // updates in a row
 
-/// In MiB: the resident memory of the process, and the most that tensors held.
+/// In MiB: resident memory of the process, and peak memory of tensors.
 report::Json memory_fields() {
   std::int64_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
@@ -38,12 +38,12 @@ report::Json memory_fields() {
           {"peak_mib", mib(buffer_statistics().peak)}};
 }
 
-/// The one asked for; or a better one, and a line that says so, where the CPU computes that faster.
+/// Falls back to a higher precision, with a message, if this CPU computes it at least as fast.
 Precision fastest(Precision asked_for) {
   const Precision precision = fastest_precision(asked_for);
   if (precision != asked_for)
-    complain("products in {}: on this CPU {} is not faster\n", to_string(precision),
-             to_string(asked_for));
+    complain("matrix products are computed in {}: {} is not faster on this CPU\n",
+             to_string(precision), to_string(asked_for));
   return precision;
 }
 
@@ -65,15 +65,15 @@ Run::Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
       precision_(fastest(options.precision)),
       exceptions_(std::uncaught_exceptions()) {
   if (options.average > 0) average_.emplace(parameters, options.average);
-  for (const auto& [name, value] : checkpoint().metadata)  // the name of a file may be any bytes
+  for (const auto& [name, value] : checkpoint().metadata)  // file names can be any bytes
     if (text::find_bad_byte(value))
-      fail("--" + name, in_quotes(value) + " is not UTF-8, as checkpoints are");
+      fail("--" + name, in_quotes(value) + " is not UTF-8, which checkpoints require");
   files_.make();
   catch_signals();
   files_.resumes() ? resume() : files_.keep_previous();
   if (is_first_worker()) log_.emplace(files_.log().string(), files_.resumes());
   say("{}\n", data_.text);
-  check_equal_workers();  // from here on all of them catch signals
+  check_equal_workers();  // synchronises: afterwards all workers catch signals
   const int n = workers().count();
   say("{} parameters, {}{} thread{}\n", parameters_.count(),
       n > 1 ? fmt::format("{} workers of ", n) : "", threads(), threads() == 1 ? "" : "s");
@@ -84,7 +84,7 @@ Run::~Run() {
   if (std::uncaught_exceptions() <= exceptions_ || !unsaved_ || saving_) return;
   try {
     save_last();
-  } catch (...) {  // the first error is the one to tell
+  } catch (...) {  // the exception in flight is reported instead
   }
 }
 
@@ -92,7 +92,7 @@ double Run::seconds() const {
   return workers().count() > 1 ? agreed_seconds_ : seconds_before_ + seconds_since(started_);
 }
 
-/// Makes what depends on clocks and signals the same for all workers.
+/// All workers agree on the elapsed time and on whether to stop.
 void Run::synchronize() {
   stop_ = interrupted();
   if (workers().count() == 1) return;
@@ -103,13 +103,13 @@ void Run::synchronize() {
   agreed_seconds_ = std::stod(all.front().substr(all.front().find(' ')));
 }
 
-/// Throws where one has other options, data, or another version.
+/// Throws if workers differ in options, data or version.
 void Run::check_equal_workers() const {
   if (workers().count() == 1) return;
   Safetensors file = checkpoint();
   for (const Saved& one : progress_) one.save(file);
   file.metadata["seconds"] = "";
-  Texts own;  // data first: vocabularies that follow from them are long
+  Texts own;  // data first: if they differ, so do the vocabularies, which are long
   for (const auto& [name, input] : data_.inputs)
     own.push_back(fmt::format("{} = {} of {}", name, input.fingerprint.text(), input.from));
   for (const auto& [name, entry] : file.metadata) own.push_back(name + " = " + entry);
@@ -125,9 +125,9 @@ bool Run::goes_on(Index total) {
   if (!shown_) {
     if (files_.resumes()) {
       say("resuming at step {} of {}\n", step_, std::max(step_, total));
-      if (step_ > total) say("it is beyond the {} steps that are asked for already\n", total);
+      if (step_ > total) say("the checkpoint is already past the requested {} steps\n", total);
     } else if (options_.resume) {
-      say("nothing to resume in {}: starting anew\n", files_.path().string());
+      say("no checkpoint to resume in {}: starting a new run\n", files_.path().string());
     }
     shown_.emplace(step_, std::max(total, step_));
   }
@@ -185,11 +185,11 @@ bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
   }
   ++step_;
   validated_ = false, unsaved_ = true, line_.clear();
-  // Here, for the time of a validation does not count.
+  // Computed here to exclude the time of validations.
   tokens_ += tokens, per_second_ = tokens_ / std::max(1e-9, seconds_since(logged_));
   if (divergence_.skipped_in_a_row() >= most_skipped) {
     save_last();  // skipped updates have changed no weight
-    fail("train", fmt::format("{} updates in a row were skipped, the last one of step {}",
+    fail("train", fmt::format("{} consecutive updates were skipped, the last one at step {}",
                               divergence_.skipped_in_a_row(), step_));
   }
   show(false);
@@ -210,7 +210,7 @@ bool Run::is_due() const {
 }
 
 void Run::with_average(const std::function<void()>& validation) try {
-  each_makes([&] {
+  all_gather([&] {
     std::optional<nn::ScopedAverage> averaged;
     if (average_) averaged.emplace(*average_);
     const Cancellable cancellable;
@@ -233,9 +233,8 @@ void Run::save_best(std::string result) {
   saving_ = false;
 }
 
-/// The best weights are saved before: a run that is killed in between makes the same ones once
-/// more. The line of the log comes after: the checkpoint has it, too, so that it can be written
-/// later.
+/// save_best comes before: a run that is killed in between computes the same best weights again.
+/// The line of the log comes after: it is also in the checkpoint, from which resuming adds it.
 void Run::save(const report::Json& measures, std::string status) {
   status_ = std::move(status);
   validated_ = true, pending_ = false;
@@ -261,8 +260,8 @@ void Run::write_log(const report::Json& measures, bool saves) {
   logged_ = Clock::now();
 }
 
-/// Who has made the products of all processes of this run, one after the other. It gives the same
-/// bits on any CPU only where each of them does.
+/// The matrix-product backends of all processes of this run. The result is portable_matmul_backend
+/// (reproducible bit for bit on any CPU) only if each process used nothing else.
 std::string Run::products_of_run() const {
   const std::string now = matmul_backends_used();
   if (products_before_.empty() || products_before_ == portable_matmul_backend) return now;
@@ -270,7 +269,7 @@ std::string Run::products_of_run() const {
   return products_before_ + (is_known ? "" : "; " + now);
 }
 
-/// What best.safetensors has.
+/// The contents of best.safetensors.
 Safetensors Run::checkpoint() const {
   Safetensors file;
   model_(file);
@@ -282,7 +281,6 @@ Safetensors Run::checkpoint() const {
   return file;
 }
 
-/// Everything that resuming needs.
 void Run::save_last() {
   saving_ = true;
   if (is_first_worker()) {
@@ -310,8 +308,8 @@ void Run::resume() {
   reading(files_.last(), [&] {
     for (const auto& [name, input] : data_.inputs)
       if (nn::load_text(file.metadata, name) != input.fingerprint.text())
-        fail("checkpoint", fmt::format("{} differs: it was trained on other data than that of {}",
-                                       name, input.from));
+        fail("checkpoint",
+             fmt::format("{} differs: it was trained on other data than {}", name, input.from));
     for (const Saved& one : progress_) one.load(file);
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);
@@ -329,7 +327,7 @@ void Run::resume() {
     line_ = nn::load_text(file.metadata, "log_line");
     best_ = nn::load_text(file.metadata, "best_result");
     if (!best_.empty() && !std::filesystem::exists(files_.best()))
-      complain("{} is missing: the next weights that are better than its replace it\n",
+      complain("{} is missing: the next validation that improves on it writes it again\n",
                files_.best().string());
     status_ = nn::load_text(file.metadata, "status");
     files_.cut_log(step_, line_);
@@ -337,7 +335,7 @@ void Run::resume() {
   products_before_ = nn::load_text(file.metadata, "products");
   const InPrecision products_now(precision_);
   if (products_before_ != matmul_backends_used() && products_before_ != matmul_backends()) {
-    complain("the products were made by {} until now: results will differ in their last bits\n",
+    complain("matrix products were computed by {} before: results differ in their last bits\n",
              products_before_);
   }
   pending_ = !validated_ && step_ > 0 && step_ % options_.validate_every == 0;
@@ -346,10 +344,10 @@ void Run::resume() {
 int Run::finish() {
   shown_.reset();
   const bool stopped = stop_ && end_.empty();
-  const std::string end = stopped ? "stopped" : end_.empty() ? "no longer better" : end_;
+  const std::string end = stopped ? "stopped" : end_.empty() ? "no improvement" : end_;
   const std::filesystem::path file = best_.empty() ? files_.last() : files_.best();
   say("{} after {} steps, {}: {}\n{}products: {}\n", end, step_, duration(seconds()),
-      best_.empty() ? "before a validation" : best_,
+      best_.empty() ? "no validation yet" : best_,
       std::filesystem::exists(file) ? file.string() + "\n" : "", products_of_run());
   return stopped ? interrupted_status() : 0;
 }

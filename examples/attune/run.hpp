@@ -1,4 +1,4 @@
-// What the loop of a training calls: directory, log, progress, signals, checkpoints, resuming.
+// Services for a training loop: directory, log, progress, signals, checkpoints, resuming.
 #pragma once
 
 #include <map>
@@ -15,11 +15,11 @@
 
 namespace attune {
 
-/// Something that survives a restart. Objects with `save(Safetensors&)` and
-/// `load(const Safetensors&)` convert to it; they must outlive it.
+/// State that a checkpoint stores. Objects with `save(Safetensors&)` and `load(const Safetensors&)`
+/// convert to it; they must outlive it.
 struct Saved {
   std::function<void(Safetensors&)> save;
-  std::function<void(const Safetensors&)> load;  // throws where the entries are not possible
+  std::function<void(const Safetensors&)> load;  // throws for invalid entries
 
   Saved(std::function<void(Safetensors&)> save, std::function<void(const Safetensors&)> load)
       : save(std::move(save)), load(std::move(load)) {}
@@ -33,10 +33,10 @@ struct Saved {
         load([&object](const Safetensors& file) { object.load(file); }) {}
 };
 
-/// Another text, almost surely, when any of the values is another: XXH3 of all bytes.
+/// Content hash: XXH3 of all bytes.
 class Fingerprint {
  public:
-  /// Of numbers or characters that lie side by side.
+  /// Adds the bytes of a contiguous range of numbers or characters.
   template <class Values>
   Fingerprint& add(const Values& values) {
     add_bytes(std::as_bytes(std::span(values)));
@@ -51,74 +51,75 @@ class Fingerprint {
   std::uint64_t value_ = 0;
 };
 
-/// Data that a run reads: the file, and a fingerprint of what is used of it.
+/// Data that a run reads: the file's name, and a content hash of the data used.
 struct Input {
   std::string from;
   Fingerprint fingerprint;
 };
 
-/// What a run is told of its data.
+/// Description of the data of a run.
 struct RunData {
   std::string text = {};                     // printed at the start
-  std::map<std::string, Input> inputs = {};  // by the name of their entry in checkpoints
-  std::function<Index()> epoch = {};         // of a line of the log
+  std::map<std::string, Input> inputs = {};  // by the key of their metadata in checkpoints
+  std::function<Index()> epoch = {};         // current epoch, for the log
 };
 
-/// The state around a training loop, which calls goes_on, then, where it trains, backward and
-/// update; validate and, where there is a result, save_best and save; finish. Data and model are made after the RunDirectory, which locks the files, and before the
-/// Run, which saves them when an exception leaves the loop.
+/// The state of a training loop. Each iteration calls goes_on; if trains(), backward and update;
+/// then validate and, if it returns a result, save_best and save. finish follows the loop. Create
+/// the RunDirectory first, which locks the files, then data and model, then the Run, whose
+/// destructor saves them if an exception leaves the loop.
 ///
-/// A run that is killed at any moment and resumed makes the same weights, checkpoints and log, bit
-/// for bit, as one that is left alone; so does any number of workers.
+/// A run that is killed at any time and resumed computes the same weights, checkpoints and log, bit
+/// for bit, as an uninterrupted run. So does any number of workers.
 class Run {
  public:
-  /// Makes the directory, resumes from last.safetensors where `files` says so, otherwise keeps the
-  /// files of an earlier run under other names; then prints what is trained on what. `model` saves
-  /// what best.safetensors has: the parameters, and the metadata that loading needs;
-  /// last.safetensors has `progress`, too. Throws where several workers differ in any of it, or
-  /// have read other data, and where the checkpoint to resume was trained on other data.
+  /// Creates the directory. Resumes from last.safetensors if files.resumes(), otherwise renames the
+  /// files of an earlier run. Prints data.text. `model` stores what best.safetensors contains: the
+  /// parameters and the metadata that loading needs. last.safetensors also contains `progress`.
+  /// Throws if workers differ in options, data or version, or if the checkpoint to resume was
+  /// trained on other data.
   Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
       nn::Parameters& parameters, std::function<void(Safetensors&)> model,
       std::vector<Saved> progress);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
-  /// When an exception leaves the loop, saves what was learnt. An update whose best weights could
-  /// not be written is not saved: the resumed run makes it once more.
+  /// Saves last.safetensors if an exception leaves the loop, except when saving itself failed: the
+  /// resumed run repeats those updates.
   ~Run();
 
-  /// False when `total` steps are made, when --minutes have passed (both after a last validation),
-  /// or, once all is saved, after a signal.
+  /// False after `total` steps or --minutes (both after a final validation), and after a signal,
+  /// once last.safetensors is saved.
   bool goes_on(Index total);
-  /// False where a validation is pending: a run was stopped before it.
+  /// False if a validation is pending, because the run was stopped before it.
   bool trains() const { return !pending_; }
 
-  /// Σ shares[s] · loss(s) over the shards of `examples` examples, and its gradients, by all
-  /// workers. `loss(begin, end)` is the mean over these examples, in which example i has the weight
-  /// `weight(i)`: 1 where it is empty. Products are in the precision of --precision; dropout draws
-  /// from a stream of (seed, step, shard). No gradients where a worker got a signal and takes longer
-  /// than a second from then: all abandon the update.
+  /// Σ_s share_s · loss_s over the shards s of `examples` examples, and its gradients, computed by
+  /// all workers. `loss(begin, end)` is the mean over these examples, weighted by `weight(i)` (1 if
+  /// empty); share_s is the shard's part of the total weight. Matrix products use --precision;
+  /// dropout draws from a random stream of (seed, step, shard). Returns no gradients if the
+  /// computation takes longer than a second after a signal: all workers abandon the update.
   nn::Workers::Sum backward(Index examples, const std::function<Var(Index, Index)>& loss,
                             const std::function<double(Index)>& weight = {});
-  /// Clips the gradients, updates weights and moving average, counts: an update at this rate, from
-  /// so many target tokens. Skips the update where loss or gradients are NaN or infinite, which a
-  /// line says; false where it was abandoned. Throws, once all is saved, when ten updates in a row were skipped.
+  /// Clips the gradients to norm 1, updates weights and moving average, and counts the step and its
+  /// target tokens. Skips the update with a warning if loss or gradients are not finite. Returns
+  /// false if the update was abandoned. After ten consecutive skipped updates, saves and throws.
   bool update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double tokens);
 
-  /// `measure()` with the averaged weights, where there is an average; nothing where no validation
-  /// is due, or a signal interrupts it.
+  /// `measure()` with the averaged weights (--average). Empty if no validation is due, or after a
+  /// signal.
   template <class F>
   std::optional<std::invoke_result_t<F>> validate(F measure) {
     std::optional<std::invoke_result_t<F>> result;
     if (is_due()) with_average([&] { result.emplace(measure()); });
     return result;
   }
-  /// The weights that were validated, in best.safetensors. `result` is printed in the end.
+  /// Writes the validated weights to best.safetensors. finish() prints `result`.
   void save_best(std::string result);
-  /// Ends a validation: last.safetensors, then a line of the log, then one of progress, which shows
-  /// `status` from then on.
+  /// Ends a validation: writes last.safetensors, then a line of the log, then a line of progress,
+  /// which shows `status` from then on.
   void save(const report::Json& measures, std::string status);
 
-  /// Prints how the run ended. The exit status: 0, or 128 + the number of the signal.
+  /// Prints how the run ended. Returns the exit status: 0, or 128 + the signal's number.
   int finish();
 
   Index step() const { return step_; }
@@ -145,7 +146,7 @@ class Run {
   const std::function<void(Safetensors&)> model_;
   const std::vector<Saved> progress_;
   const Precision precision_;
-  const int exceptions_;  // in flight when it began
+  const int exceptions_;  // std::uncaught_exceptions() at construction
   std::optional<nn::MovingAverage> average_;
   nn::DivergenceMonitor divergence_;
   std::optional<report::LogWriter> log_;
@@ -153,28 +154,27 @@ class Run {
   Index step_ = 0, total_ = 0;
   bool pending_ = false;    // a validation of this step
   bool validated_ = false;  // at this step
-  bool unsaved_ = false;    // the step
-  bool saving_ = false;     // or failed to
+  bool unsaved_ = false;    // last.safetensors is older than this step
+  bool saving_ = false;     // a save is in progress, or has failed
   std::string line_;        // of the log, for this step
   std::string best_, status_, end_;
   double rate_ = 0;  // of the last update
   double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
   double seconds_before_ = 0, tokens_ = 0, per_second_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;
-  double agreed_seconds_ = 0;    // of several workers
-  bool stop_ = false;            // one of them was interrupted
-  std::string products_before_;  // who made them until it was resumed
+  double agreed_seconds_ = 0;    // the first worker's time
+  bool stop_ = false;            // a worker got a signal
+  std::string products_before_;  // matrix-product backends of the run before it was resumed
 };
 
-/// The best validation so far, and how many were not better since.
+/// The best validation so far, and the number of validations since then.
 class Best {
  public:
-  /// Whether the weights of this validation are to be kept; `values` are compared one after the
-  /// other, higher ones are better. Of equally good weights the later ones, which are more
-  /// confident, unless the first value is 0: nothing is right. None of step 0, nor, after the
-  /// first, of a run that diverges.
+  /// True if the weights of this validation should be saved. Compares `values` lexicographically;
+  /// higher is better. Equal values also return true (later weights are more confident), unless the
+  /// first value is 0. After the first validation, false while the run diverges.
   bool improves(const Run& run, std::vector<double> values);
-  /// Validations since the last that was better.
+  /// Number of validations since the last improvement.
   Index waited() const { return waited_; }
 
   void save(Safetensors& file) const;
@@ -185,19 +185,19 @@ class Best {
   Index waited_ = 0;
 };
 
-/// The batches of one epoch after the other, as numbers of examples.
+/// Iterates over the batches of successive epochs. A batch is a list of example indices.
 class Epochs {
  public:
   using Batches = std::vector<std::vector<std::uint32_t>>;
-  /// `batches` depends on the epoch alone.
+  /// `batches` must depend on the epoch only, so that a resumed run gets the same ones.
   explicit Epochs(std::function<Batches(Index epoch)> batches);
 
   const std::vector<std::uint32_t>& next();
-  /// Next is the batch that came last once more, as its update was abandoned.
+  /// Makes next() return the last batch again, after an abandoned update.
   void take_back();
-  /// Of the next batch, from 0 on.
+  /// Epoch of the next batch, from 0.
   Index epoch() const { return epoch_; }
-  /// Batches of this epoch.
+  /// Number of batches in this epoch.
   Index size() const { return std::ssize(batches_); }
 
   void save(Safetensors& file) const;

@@ -22,7 +22,7 @@
 namespace attune {
 namespace {
 
-/// Whether the file is still there: who had locked it before may have removed it.
+/// True if `path` still names the open file: the previous owner of the lock may have removed it.
 bool is_at(int file, const std::filesystem::path& path) {
   struct stat open {
   }, there{};
@@ -30,7 +30,7 @@ bool is_at(int file, const std::filesystem::path& path) {
          open.st_dev == there.st_dev && open.st_ino == there.st_ino;
 }
 
-/// What a lock's file says of the one who holds it.
+/// The process named in a lock file.
 std::string holder(int file) {
   char text[300] = "";
   const bool read = pread(file, text, sizeof text - 1, 0) > 0;
@@ -41,13 +41,12 @@ void name_this_process(int file) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const std::string text = fmt::format("process {} on host {}\n", getpid(), host);
-  // A lock holds without its text.
+  // The lock is valid without the text, so errors are ignored.
   if (ftruncate(file, 0) == 0) [[maybe_unused]]
     const ssize_t n = pwrite(file, text.data(), text.size(), 0);
 }
 
-/// The process that was writing FILE, when this is the name of what write_file would have made it
-/// from: FILE.PROCESS.NUMBER.tmp.
+/// The process id in the name of a temporary file of write_file: FILE.PROCESS.NUMBER.tmp.
 std::optional<pid_t> writer_of(const std::string& name, const std::string& file) {
   pid_t process = 0;
   int number = 0, length = 0;
@@ -57,8 +56,8 @@ std::optional<pid_t> writer_of(const std::string& name, const std::string& file)
   return process > 0 && length == std::ssize(rest) ? std::optional(process) : std::nullopt;
 }
 
-/// Removes what processes that have ended left of `whole`. Only programs that take no lock can be
-/// writing: `attune average`. This process is not yet.
+/// Removes temporary files of `whole` that ended processes left behind. Other running processes may
+/// be writing without a lock (`attune average`). This process has not started to write.
 void remove_unfinished(const std::filesystem::path& whole) {
   const auto is_running = [](pid_t process) {
     if (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH)) return false;
@@ -69,7 +68,7 @@ void remove_unfinished(const std::filesystem::path& whole) {
     return name_end == text.npos || (text[name_end + 2] != 'Z' && text[name_end + 2] != 'X');
   };
   std::vector<std::filesystem::path> unfinished;
-  std::error_code none;  // what cannot be removed is in nobody's way
+  std::error_code none;  // a file that cannot be removed does no harm
   for (const auto& entry : std::filesystem::directory_iterator(whole.parent_path(), none)) {
     const auto writer = writer_of(entry.path().filename().string(), whole.filename().string());
     if (writer && !is_running(*writer)) unfinished.push_back(entry.path());
@@ -77,7 +76,7 @@ void remove_unfinished(const std::filesystem::path& whole) {
   for (const auto& path : unfinished) std::filesystem::remove(path, none);
 }
 
-/// Of a line of the log.
+/// The step in a line of the log.
 std::optional<long> step_of(const std::string& line) {
   const auto fields = report::Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const bool has_step = fields.is_object() && fields.contains("step");
@@ -85,7 +84,7 @@ std::optional<long> step_of(const std::string& line) {
                                                         : std::nullopt;
 }
 
-/// The directory, or the first above it that there is.
+/// The directory, or its nearest existing parent.
 std::filesystem::path nearest_existing(std::filesystem::path directory) {
   std::error_code none;
   while (!directory.empty() && !std::filesystem::exists(directory, none))
@@ -110,7 +109,7 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
     if (reason == EWOULDBLOCK) {
       fail("--out", fmt::format("{} is in use by {}", directory.string(), other));
     }
-    complain("{} cannot be locked ({}): nothing else must write there\n", directory.string(),
+    complain("{} cannot be locked ({}): no other process must write there\n", directory.string(),
              std::strerror(reason));
     unlink(path_.c_str());
     file_ = -1;
@@ -121,18 +120,19 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
 
 DirectoryLock::~DirectoryLock() {
   if (file_ < 0) return;
-  unlink(path_.c_str());  // before it is unlocked, or it could be another's
+  unlink(path_.c_str());  // before unlocking: afterwards another process may own the file
   close(file_);
 }
 
 RunDirectory::RunDirectory(std::filesystem::path path, bool resume) : path_(std::move(path)) {
-  if (path_.empty()) fail("--out", "a directory was expected");
+  if (path_.empty()) fail("--out", "the path is empty, expected a directory");
   if (is_first_worker()) {
     std::error_code none;
     const std::filesystem::path there = nearest_existing(path_);
     int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
     if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
-    if (error != 0) fail(path_.string(), fmt::format("cannot be made: {}", std::strerror(error)));
+    if (error != 0)
+      fail(path_.string(), fmt::format("cannot create the directory: {}", std::strerror(error)));
     if (std::filesystem::exists(path_)) lock_.emplace(path_);
   }
   resumes_ = resume && std::filesystem::exists(last());
@@ -147,24 +147,25 @@ void RunDirectory::make() {
 
 void RunDirectory::keep_previous() const {
   if (!is_first_worker()) return;
-  // The last checkpoint first: what is left of a run that has one can be resumed.
+  // last.safetensors first: if the renaming is interrupted, nothing resumes from mixed files.
   for (const auto& path : {last(), best(), log()}) {
     if (!std::filesystem::exists(path)) continue;
     std::filesystem::path kept = path;
     kept.replace_extension(".previous" + path.extension().string());
     std::filesystem::rename(path, kept);
-    say("{} is kept as {}\n", path.string(), kept.filename().string());
+    say("{} was renamed to {}\n", path.string(), kept.filename().string());
   }
 }
 
 void RunDirectory::cut_log(long step, const std::string& line) const {
   if (!line.empty() && step_of(line) != step)
-    fail("checkpoint", fmt::format("log_line is not one of step {}", step));
+    fail("checkpoint", fmt::format("log_line does not belong to step {}", step));
   std::string kept;
   bool has_step = false;
   const std::string all = std::filesystem::exists(log()) ? read_file(log()) : "";
   std::istringstream lines(all);
-  for (std::string one; std::getline(lines, one) && !lines.eof();) {  // not a line cut short
+  for (std::string one;
+       std::getline(lines, one) && !lines.eof();) {  // skips an incomplete last line
     const std::optional<long> at = step_of(one);
     if (!at || *at > step) continue;
     kept += one + "\n";

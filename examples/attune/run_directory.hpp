@@ -1,11 +1,10 @@
-// What a training leaves: its directory, with a lock, checkpoints and the log.
+// The output directory of a training: lock, checkpoints and log.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,16 +15,15 @@
 
 namespace attune {
 
-/// The only lock of a directory while it lives: a flock on DIR/attune.lock, which names the process
-/// and its host. It ends with the process, however that ends. Where the file system has no locks, a
-/// line says so.
+/// Exclusive lock of a directory: flock on DIR/attune.lock, a file that names the process and its
+/// host. The system releases it when the process ends. Prints a warning if the file system has no
+/// locks.
 class DirectoryLock {
  public:
   /// Throws an Error "--out: DIR is in use by process 1234 on host NAME".
   explicit DirectoryLock(const std::filesystem::path& directory);
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
-  /// Removes the file.
   ~DirectoryLock();
 
  private:
@@ -33,17 +31,17 @@ class DirectoryLock {
   int file_ = -1;
 };
 
-/// Of several workers, only the first one locks and changes it.
+/// The output directory. Only the first worker locks and changes it.
 class RunDirectory {
  public:
-  /// Locks it where it is there already, so that no other run changes what is read from it. Throws
-  /// where another run has it, and where it cannot be made.
+  /// Locks the directory if it exists, so that no other run changes its files. Throws if another
+  /// run has locked it, or if it cannot be created.
   explicit RunDirectory(std::filesystem::path path, bool resume = false);
 
-  /// Whether it is to be resumed: that was asked for, and there was a checkpoint.
+  /// True if `resume` was set and last.safetensors exists.
   bool resumes() const { return resumes_; }
 
-  /// Makes it where it is not there, and removes what killed programs have left half-written.
+  /// Creates and locks the directory, and removes temporary files of killed processes.
   void make();
 
   const std::filesystem::path& path() const { return path_; }
@@ -51,10 +49,10 @@ class RunDirectory {
   std::filesystem::path last() const { return path_ / "last.safetensors"; }
   std::filesystem::path log() const { return path_ / "log.jsonl"; }
 
-  /// Renames the files of an earlier run to *.previous.*, and says so.
+  /// Renames the files of an earlier run to *.previous.*, and prints their names.
   void keep_previous() const;
-  /// Leaves out of the log what was written after that step: it will be logged again. Where there
-  /// is no line of the step itself, adds `line` if it is not empty.
+  /// Removes the log's lines after `step`, which a resumed run writes again. Appends `line`, unless
+  /// it is empty or the log has a line of `step`. Throws if `line` is not of `step`.
   void cut_log(long step, const std::string& line) const;
 
  private:
@@ -63,11 +61,11 @@ class RunDirectory {
   bool resumes_ = false;
 };
 
-/// What to call runs in a table or chart: the directory of best.safetensors, otherwise the file
-/// without its extension; where that is the same for several, their paths.
+/// Names of runs for a table or chart: the directory of best.safetensors, or the name of another
+/// file without its extension. Files with equal names get their paths.
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files);
 
-/// Runs `read`; what it throws becomes an Error that begins with `what` is read.
+/// Runs `read`. Exceptions become an Error "WHAT: ...".
 template <class F>
 auto reading(const std::filesystem::path& what, F read) {
   try {

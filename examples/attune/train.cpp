@@ -29,22 +29,19 @@ nn::Schedule schedule_of(const TrainOptions& o, Index total) {
     return nn::InverseSquareRoot{.rate = o.rate, .warm_up = std::max<Index>(1, o.warm_up)};
   const nn::Schedule after =
       o.schedule == RateSchedule::late_decay
-          ? nn::Schedule(nn::LinearDecay{.rate = o.rate,  // for half of the steps, then down to 2 %
-                                         .last = o.rate / 50,
-                                         .steps = total,
-                                         .after = total / 2})
+          ? nn::Schedule(nn::LinearDecay{
+                .rate = o.rate, .last = o.rate / 50, .steps = total, .after = total / 2})
           : nn::Schedule(nn::ConstantRate{o.rate});
   if (o.warm_up == 0) return after;
   return nn::WarmUp{.steps = o.warm_up, .next = after};
 }
 
-/// By --steps, by --epochs, or what suits the number of batches in an epoch.
 Index total_steps(const TrainOptions& o, Index batches) {
   if (o.steps > 0) return o.steps;
   return o.epochs > 0 ? o.epochs * batches : std::max<Index>(8000, 12 * batches);
 }
 
-/// What the best weights are chosen by: higher is better.
+/// The values that select the best weights, for Best::improves.
 std::vector<double> values_of(const Evaluation& result, Metric metric) {
   if (metric == Metric::bleu) return {result.bleu};
   if (metric == Metric::loss) return {-result.loss};
@@ -61,39 +58,39 @@ report::Json log_of(const Evaluation& result) {
           {"chrf", result.chrf}};
 }
 
-/// Two pairs, always the same: from the middle of the text's halves.
+/// Prints the predictions for two fixed pairs, at 1/4 and 3/4 of the text.
 void say_examples(const TestPairs& pairs, const Evaluation& result) {
   for (const std::size_t i : std::set{pairs.size() / 4, 3 * pairs.size() / 4})
     say("  source      {}\n  target      {}\n  prediction  {}\n", pairs.lines[i],
         pairs.references[i].front(), result.written[i].text);
 }
 
-/// The metric that fits, where that is left open; what BLEU measures are sentences.
+/// Resolves Metric::automatic. The metrics bleu and exact also determine `sentences`.
 TrainOptions with_metric(TrainOptions o) {
   if (o.metric == Metric::automatic) o.metric = o.sentences ? Metric::bleu : Metric::exact;
   if (o.metric != Metric::loss) o.sentences = o.metric == Metric::bleu;
   return o;
 }
 
-/// One training: batch, loss, backward, clip, step, validate, save.
+/// Trains one model: batch, loss, backward, clip, step, validate, save.
 int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed,
                 RunDirectory& files) {
   const TrainOptions o = with_metric(given);
   const std::filesystem::path last = files.last();
   if (files.resumes()) {
-    check_same(stored_options(last), o);  // now that nobody can change them
+    check_same(stored_options(last), o);  // after locking, so that no other process changes them
     reading(last, [&] { check_files(o); });
   }
   if (!o.alignments.empty() && !models::model_kind(o.model.name).attends)
     fail("--alignments", "the model has no attention");
   const Survey survey = surveyed ? *surveyed : survey_of(o);
-  // A resumed run has its own tokenizers and vocabularies. Loading throws where the checkpoint's
-  // sizes and tensors disagree, before memory of these sizes is taken.
+  // A resumed run takes tokenizers and vocabularies from its checkpoint. Loading throws if the
+  // checkpoint's sizes and tensors disagree, before memory of these sizes is allocated.
   Codecs codecs = files.resumes() ? Model::load(last).codecs : make_codecs(o, survey);
   models::AnyModelOptions own = o.model;
   if (models::find(models::options_of(own), "tied")->get() == "all" &&
       to_json(codecs.source.vocabulary) != to_json(codecs.target.vocabulary))
-    fail("--tied", "all takes one vocabulary for both sides, as --joint yes makes it");
+    fail("--tied", "all requires the same vocabulary for both sides (--joint yes)");
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);
   Model model = Model::initial(o.model, std::move(codecs), pairs.longest_target(), o.seed);
@@ -110,7 +107,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const Index steps = total_steps(o, epochs.size());
   const nn::Schedule schedule = schedule_of(o, steps);
   const bool by_epochs = o.steps == 0 && o.epochs > 0;
-  // That of `evaluate`, whose BLEU is then the same.
+  // The same search as in `evaluate`, so that BLEU is the same.
   const models::SearchOptions search{
       .beam = o.beam, .max_length = model.most_tokens(), .length_penalty = o.sentences ? 1.0 : 0.0};
   const auto save_model = [&](Safetensors& file) {
@@ -162,7 +159,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   return run.finish();
 }
 
-/// Percent of the pairs that they were chosen by with exactly their target, or BLEU.
+/// BLEU, or percentage of exact matches, on the validation pairs.
 double measured(const TrainOptions& o) {
   UseOptions how;
   how.trained = o;
@@ -170,7 +167,7 @@ double measured(const TrainOptions& o) {
   return m.sentences() ? m.result.bleu : 100 * m.result.exact_match();
 }
 
-/// Writes the report, and says what to do with what was trained.
+/// Writes the report, and prints how to use the model.
 void finish(const TrainOptions& o) {
   const std::filesystem::path& out = o.out;
   UseOptions how;
@@ -178,36 +175,35 @@ void finish(const TrainOptions& o) {
   how.models = {out}, how.out = out / "report.html";
   report(how);
   using examples::in_shell;
-  say("Try it: {} predict{}    and type what it should read\n", in_shell(program_invocation_name),
+  say("Try it: {} predict{}    and type a source\n", in_shell(program_invocation_name),
       out == TrainOptions().out ? "" : fmt::format(" --model {}", in_shell(out.string())));
 }
 
-/// The directory of a run with a seed.
 std::filesystem::path run_path(const TrainOptions& o, std::uint64_t seed) {
   return o.out / fmt::format("seed-{}", seed);
 }
 
-/// Trains with one seed, or continues, as far as that is not done yet, in this process. What it
-/// prints goes to progress.txt in its directory. Throws when the directory has a run with another
-/// number of steps, unless `resume` asks for more of them.
+/// Trains with one seed in this process, resuming from an existing checkpoint. Redirects standard
+/// output to progress.txt in the directory. Throws if the directory has a run with another number
+/// of steps, unless `resume` is set and the new number is larger.
 int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   const bool may_be_longer = o.resume;
   o.resume = std::filesystem::exists(o.last());
   const Index steps = o.resume ? stored_options(o.last()).steps : o.steps;
-  const bool longer = steps > 0 && steps < o.steps;  // 0 is what the data ask for
+  const bool longer = steps > 0 && steps < o.steps;  // 0: the number depends on the data
   if (steps != o.steps && !(longer && may_be_longer))
     fail("--out",
          fmt::format("{} was trained for {} steps, not {}", o.last().string(), steps, o.steps));
   RunDirectory files(o.out, o.resume);
-  files.make();  // nobody else writes there from now on
+  files.make();  // locks it
   if (!std::freopen((o.out / "progress.txt").c_str(), "w", stdout))
     fail(o.out.string(), "progress.txt cannot be written");
   const int status = train_alone(o, survey, files);
-  flush_output();  // the process ends without
+  flush_output();  // the process ends with _exit, which does not flush
   return status;
 }
 
-/// "0.352 ± 0.004": mean and standard deviation.
+/// Mean ± sample standard deviation: "0.35 ± 0.04".
 std::string spread(const std::vector<double>& values) {
   double mean = 0, squares = 0;
   for (const double value : values) mean += value / static_cast<double>(values.size());
@@ -216,13 +212,13 @@ std::string spread(const std::vector<double>& values) {
                      std::sqrt(squares / static_cast<double>(values.size() - 1)));
 }
 
-/// One training for each seed, in a directory and a process of its own, on one thread.
+/// One training per seed, each in its own directory and child process, on one thread.
 int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   const Index jobs = std::min<Index>(o.seeds, o.jobs > 0 ? o.jobs : threads());
   const bool sentences = with_metric(o).metric != Metric::exact;
   make_directories(o.out);
   const DirectoryLock lock(o.out);
-  say("{} trainings, {} at a time; what each one prints is in {}\n", o.seeds, jobs,
+  say("{} trainings, {} at a time; their output is in {}\n", o.seeds, jobs,
       (o.out / "seed-*" / "progress.txt").string());
   const auto run_of = [&](std::size_t i) {
     TrainOptions one = o;
@@ -257,14 +253,14 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   return 0;
 }
 
-/// Throws where a model in the directory would be taken for one of the runs', or theirs for it, and
-/// where the report would replace another file.
+/// Throws if the directory contains a model of another training, or if the report would replace a
+/// file that is not an HTML page.
 void check_directory(const TrainOptions& o) {
   std::vector<std::filesystem::path> others = models_in(o.out);
   for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(o.seeds); ++i)
     std::erase(others, (o.seeds == 1 ? o.out : run_path(o, o.seed + i)) / best_file);
   if (!others.empty())
-    fail("--out", fmt::format("{} has another training, another directory was expected",
+    fail("--out", fmt::format("{} contains another training, expected another directory",
                               others.front().parent_path().string()));
   if (std::filesystem::is_directory(o.out)) page_path("", o.out);
 }
@@ -273,22 +269,21 @@ void check_directory(const TrainOptions& o) {
 
 void check_files(const TrainOptions& o) {
   if (o.train.empty()) {
-    fail("--train", o.resume
-                        ? o.last().string() + " is not there to resume from, so pairs were expected"
-                        : "pairs were expected: a TSV (source TAB target), or two text files");
+    fail("--train", o.resume ? "missing, and there is no " + o.last().string() + " to resume"
+                             : "missing, expected a TSV (source TAB target) or two text files");
   }
   std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target};
   const std::size_t read_again = files.size();
   files.push_back(o.alignments);
-  // A resumed run has its own tokenizers and vocabularies.
+  // A resumed run takes tokenizers and vocabularies from its checkpoint.
   if (!o.resumes())
     files.insert(files.end(),
                  {o.source_vocabulary, o.target_vocabulary, o.source_pieces, o.target_pieces});
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i < read_again || o.seeds > 1) require_regular(files[i]);
-    std::error_code none;  // what a pipe with a name gives is lost when it is closed
+    std::error_code none;  // opening and closing a named pipe would lose its data
     if (!files[i].empty() && !std::filesystem::is_fifo(files[i], none))
-      text::LineReader{files[i]};  // throws where it cannot be opened
+      text::LineReader{files[i]};  // throws if it cannot be opened
   }
   if (!o.valid.empty()) check_pairs(o.valid_files());
 }
@@ -298,8 +293,8 @@ int train(const TrainOptions& o, const std::optional<Survey>& survey) {
   if (o.seeds > 1) return train_several(o, survey);
   RunDirectory files(o.out, o.resume);
   const int status = train_alone(o, survey, files);
-  // All workers take part in the report, but those of other machines may not see the directory.
-  const Texts seen = each_makes(
+  // All workers take part in the report, but those on other machines may not see the directory.
+  const Texts seen = all_gather(
       [&] { return std::filesystem::exists(o.out / best_file) ? Texts{best_file} : Texts(); });
   if (status == 0 && std::ssize(seen) == workers().count()) finish(o);
   return status;

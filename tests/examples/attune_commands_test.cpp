@@ -1,4 +1,4 @@
-// The program attune, run as a user runs it, on sentences.
+// End-to-end tests of the commands of attune on sentences.
 #include <fmt/format.h>
 
 #include <attune/models/any_model.hpp>
@@ -11,7 +11,7 @@
 
 namespace attune::pairs::test {
 
-TEST_CASE("attune: it learns a language, and translates line by line") {
+TEST_CASE("attune: trains on a language, and translates line by line") {
   const Trained& trained = Trained::get();
   CHECK(translated("one two\n\nthree four five\nseven\n") ==
         "ZWEI EINS\n\nFÜNF VIER DREI\nSIEBEN\n");
@@ -24,7 +24,7 @@ TEST_CASE("attune: it learns a language, and translates line by line") {
   CHECK(std::ranges::count(read(trained / "written"), '\n') == 30);
 }
 
-TEST_CASE("attune evaluate: BLEU and chrF of each sentence, with one reference or several") {
+TEST_CASE("attune evaluate: BLEU and chrF with one reference or several") {
   const Trained& trained = Trained::get();
   write(trained / "s.en", "one two three\nfour five\n");
   write(trained / "s.xx", "DREI ZWEI VIER\nFÜNF VIER\n");
@@ -40,7 +40,7 @@ TEST_CASE("attune evaluate: BLEU and chrF of each sentence, with one reference o
         "attune: " + trained / "s2.xx" + ": 1 lines, expected one for each of 2 pairs");
 }
 
-TEST_CASE("attune evaluate: a model together with itself measures what it does alone") {
+TEST_CASE("attune evaluate: an ensemble of equal models measures the same as one") {
   const Trained& trained = Trained::get();
   const Json alone = trained.measured(), together = trained.measured({"--model", trained.model()});
   CHECK(together.at("bleu") == alone.at("bleu"));
@@ -48,7 +48,7 @@ TEST_CASE("attune evaluate: a model together with itself measures what it does a
         doctest::Approx(alone.at("perplexity").get<double>()).epsilon(1e-5));
 }
 
-TEST_CASE("attune compare: models are held against the first, in a table and as JSON") {
+TEST_CASE("attune compare: compares models with the first, in a table and as JSON") {
   const Trained& trained = Trained::get();
   const Arguments compare =
       trained.with("compare", {trained / "valid.en", trained / "valid.xx", "--lengths", "2,3",
@@ -59,9 +59,9 @@ TEST_CASE("attune compare: models are held against the first, in a table and as 
   CHECK(contains(lines[0], " 0-2 "));
   CHECK(lines[0].ends_with("  4-"));
   CHECK(lines[3].starts_with("short "));
-  CHECK(contains(lines[3], " -"));        // far worse,
-  CHECK(contains(lines[3], "  0.001 "));  // and surely so
-  CHECK(contains(lines[4], "BLEU by the number of words"));
+  CHECK(contains(lines[3], " -"));        // much worse
+  CHECK(contains(lines[3], "  0.001 "));  // and significant
+  CHECK(contains(lines[4], "BLEU by source length"));
   const std::vector<std::string> json = lines_of(output_of(compare + Arguments{"--json"}));
   REQUIRE(json.size() == 2);
   const Json best = Json::parse(json[0]), other = Json::parse(json[1]);
@@ -72,7 +72,7 @@ TEST_CASE("attune compare: models are held against the first, in a table and as 
   CHECK(other.at("model") == "short");
 }
 
-TEST_CASE("attune: what is written does not depend on the batch") {
+TEST_CASE("attune: predictions do not depend on the batch size") {
   const std::string source = sentences(50, 3).source + "\none\n\n";
   const auto with_batch = [&](const char* batch) {
     return translated(source, {"--batch", batch, "--beam", "3"});
@@ -81,9 +81,9 @@ TEST_CASE("attune: what is written does not depend on the batch") {
   CHECK(with_batch("1") == with_batch("64"));
 }
 
-TEST_CASE("attune: a line is translated before the next one is written") {
+TEST_CASE("attune: translates a line before the next one is available") {
   const Directory directory;
-  // The input stays open until the first translation was read.
+  // The input stays open until the first translation is read.
   for (const char* script :
        {"mkfifo \"$0\"; { echo 'one two'; cat \"$0\"; } | \"$@\" | { read -r line; echo \"$line\"; "
         "echo seven > \"$0\"; cat; }; rm \"$0\"",
@@ -99,17 +99,17 @@ TEST_CASE("attune: a line is translated before the next one is written") {
   }
 }
 
-TEST_CASE("attune: in a terminal each line is asked for and answered") {
+TEST_CASE("attune: prompts for each line in a terminal, and answers it") {
   Terminal terminal({PROGRAM, "predict", "--format", "text", "--model", Trained::get().model()},
                     80);
   CHECK(terminal.shown_until("> ") == "> ");
   terminal.type("one two\n");
   CHECK(terminal.shown_until("> ") == "one two\nZWEI EINS\n> ");
-  terminal.type("se\xFFven\n");  // which does not end it
+  terminal.type("se\xFFven\n");  // does not end the program
   CHECK(contains(terminal.shown_until("> "), "standard input:2: byte 3 of the line (0xFF)"));
   terminal.type("seven\n");
   CHECK(terminal.shown_until("> ") == "seven\nSIEBEN\n> ");
-  terminal.type("one two\nse\xFFven\nseven\n");  // pasted
+  terminal.type("one two\nse\xFFven\nseven\n");  // pasted at once
   const std::string shown = terminal.shown_until("SIEBEN\n");
   CHECK(contains(shown, "ZWEI EINS\n"));
   CHECK(contains(shown, "standard input:5: byte 3 of the line (0xFF)"));
@@ -118,7 +118,7 @@ TEST_CASE("attune: in a terminal each line is asked for and answered") {
   CHECK(terminal.shown_to_the_end() == "\n");
 }
 
-TEST_CASE("attune: what stands before a line that cannot be read is translated") {
+TEST_CASE("attune: translates the lines before an invalid line") {
   std::string source, expected;
   for (int i = 0; i < 100; ++i) source += "one two\n", expected += "ZWEI EINS\n";
   const Arguments translate = {"predict", "--format", "text", "--model", Trained::get().model()};
@@ -134,7 +134,7 @@ TEST_CASE("attune: what stands before a line that cannot be read is translated")
   CHECK(file.out == "EINS\nSIEBEN\n");
 }
 
-TEST_CASE("attune predict: the best few, with probabilities that fall") {
+TEST_CASE("attune predict: --best, with descending probabilities") {
   const auto best = [](const char* beam, const Arguments& more) {
     return output_of(
         Arguments{"predict", "--model", Trained::get().model(), "--best", "3", "--beam", beam} +
@@ -148,19 +148,20 @@ TEST_CASE("attune predict: the best few, with probabilities that fall") {
     return std::stod(lines[i].substr(lines[i].rfind('\t') + 1));
   };
   CHECK(probability(0) >= probability(1));
-  CHECK(lines_of(best("4", {"--format", "text"})).size() == 7);  // three, none, three
+  CHECK(lines_of(best("4", {"--format", "text"})).size() ==
+        7);  // three lines, an empty line, three lines
   CHECK(best("1", {}) == best("3", {}));
 }
 
-TEST_CASE("attune: a model together with itself writes what it writes alone") {
+TEST_CASE("attune: an ensemble of equal models predicts the same as one") {
   const std::string source = sentences(20, 4).source;
   CHECK(translated(source, {"--model", Trained::get().model()}) == translated(source));
   const std::string other = TrainedWords::get() / "model";
   CHECK(contains(error_of(Trained::get().with("predict", {"--model", other}), {.input = source}),
-                 "its source_tokenizer is not that of the first model"));
+                 "its source_tokenizer differs from that of the first model"));
 }
 
-TEST_CASE("attune: what is drawn depends on the seed and the line, not on the batch") {
+TEST_CASE("attune: samples depend on the seed and the line, not on the batch size") {
   const auto drawn = [](const char* seed, const char* batch) {
     return translated(sentences(30, 5).source, {"--sample", "--temperature", "2", "--top-k", "8",
                                                 "--seed", seed, "--batch", batch});
@@ -169,17 +170,16 @@ TEST_CASE("attune: what is drawn depends on the seed and the line, not on the ba
   CHECK(drawn("1", "64") != drawn("2", "64"));
 }
 
-TEST_CASE(
-    "attune: --top-p of next to nothing draws the likeliest words, which greedy search finds") {
+TEST_CASE("attune: --top-p near 0 samples the most likely words, as greedy search does") {
   const std::string source = sentences(30, 5).source;
   CHECK(translated(source, {"--sample", "--top-p", "0.000001"}) ==
         translated(source, {"--beam", "1"}));
 }
 
-TEST_CASE("attune: an unknown word is replaced by the one that was looked at") {
+TEST_CASE("attune: --replace-unknown takes the source word with the largest attention weight") {
   const Corpus corpus;
   Text train = sentences(400, 1);
-  // Words seen once are <unk> on both sides, at the same place.
+  // Words seen once are <unk> on both sides, at aligned positions.
   for (int i = 0; i < 60; ++i) {
     train.source += fmt::format("name{} one\n", i), train.target += fmt::format("EINS name{}\n", i);
   }
@@ -199,7 +199,7 @@ TEST_CASE("attune: an unknown word is replaced by the one that was looked at") {
         "warning: 'max' was never seen in training and is read as <unk>\n");
 }
 
-TEST_CASE("attune score: the log-probabilities that a search finds") {
+TEST_CASE("attune score: equals the log-probabilities of the search") {
   const Trained& trained = Trained::get();
   const Directory directory;
   std::string pairs;
@@ -224,16 +224,16 @@ TEST_CASE("attune score: the log-probabilities that a search finds") {
     for (const double found : {sum, std::stod(lines[i].substr(lines[i].rfind('\t') + 1))})
       CHECK(found == doctest::Approx(searched[i]).epsilon(1e-3));
   }
-  CHECK(lines[200].empty());  // there is no source
+  CHECK(lines[200].empty());  // the source is empty
 }
 
-TEST_CASE("attune align: each word is linked to the one that it translates") {
+TEST_CASE("attune align: links each word to its translation") {
   const Trained& trained = Trained::get();
   write(trained / "a.en", "one two three\n\nfour\n"),
       write(trained / "a.xx", "DREI ZWEI EINS\n\nVIER\n");
   const Arguments align = trained.with("align", {trained / "a.en"});
   CHECK(output_of(align + Arguments{trained / "a.xx", "--format", "pharaoh"}) ==
-        output_of(align + Arguments{"--format", "pharaoh"}));  // it writes the same by itself
+        output_of(align + Arguments{"--format", "pharaoh"}));  // its own predictions are the same
   CHECK(lines_of(output_of(align + Arguments{"--format", "pharaoh"})).size() == 3);
   CHECK(contains(output_of(align), "DREI"));
   CHECK(output_of(align + Arguments{"--format", "html", "--out", trained / "a.html"}).empty());
@@ -246,13 +246,13 @@ TEST_CASE("attune align: each word is linked to the one that it translates") {
   CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "3 lines, but"));
   const std::string source = trained / "a.en";
   CHECK(error_of(align + Arguments{"--out", source}) ==
-        "attune: " + source + ": it is read, too: another file to write was expected");
+        "attune: " + source + ": is also an input, expected another output file");
   write(trained / "a.tsv", "one\none two\tZWEI EINS\n");
   CHECK(error_of({"align", "--model", trained.model(), trained / "a.tsv"}) ==
-        "attune: " + trained / "a.tsv" + ":2: a TAB, expected a source alone");
+        "attune: " + trained / "a.tsv" + ":2: contains a TAB, expected a source without a target");
 }
 
-TEST_CASE("attune align: weights as JSON are those that the links are made of") {
+TEST_CASE("attune align: the weights in JSON match the links") {
   const Trained& trained = Trained::get();
   write(trained / "w.en", "one two three\n\nfour\n");
   const auto aligned = [&](const char* format) {
@@ -275,12 +275,12 @@ TEST_CASE("attune align: weights as JSON are those that the links are made of") 
   }
 }
 
-TEST_CASE("attune report: curves, BLEU by length, pictures and translations in one page") {
+TEST_CASE("attune report: curves, BLEU by length, heat maps and predictions in one page") {
   const Trained& trained = Trained::get();
   const std::string page = trained / "page.html";
   const Arguments report = trained.with("report", {"--bleu", "none", "--beam", "2", "--out", page});
   CHECK(output_of(report) == page + "\n");
-  CHECK(contains(output_of(report), "replaces the report that was there"));
+  CHECK(contains(output_of(report), "(replaces the previous report)"));
   const std::string html = read(page);
   const Json json = trained.measured({"--beam", "2"});
   for (const auto& [name, field] :
@@ -314,24 +314,25 @@ TEST_CASE("attune average: the mean of a checkpoint with itself is the checkpoin
   const std::string before = read(trained.model());
   CHECK(error_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
                   trained.model()}) ==
-        "attune: " + trained.model() + ": it is read, too: another file to write was expected");
+        "attune: " + trained.model() + ": is also an input, expected another output file");
   CHECK(read(trained.model()) == before);
   CHECK(contains(error_of({"average", trained.model(), Short::get() / "short"}),
-                 "its hidden is not that of the first checkpoint"));
+                 "its hidden differs from that of the first checkpoint"));
 }
 
-TEST_CASE("attune average: what a training can go on from, or another file, is not replaced") {
+TEST_CASE("attune average: does not replace a resumable checkpoint or another file") {
   const Trained& trained = Trained::get();
   const std::string last = trained / "model/last.safetensors", before = read(last);
   CHECK(error_of({"average", trained.model(), trained.model(), "--out", last}) ==
-        "attune: " + last + ": a training can go on from it: another file to write was expected");
+        "attune: " + last +
+            ": contains the state to resume a training, expected another output file");
   CHECK(read(last) == before);
   CHECK(contains(
       error_of({"average", trained.model(), trained.model(), "--out", trained / "model/log.jsonl"}),
-      "log.jsonl: there is a file that is no model: another file to write was expected"));
+      "log.jsonl: exists and is not a model, expected another output file"));
 }
 
-TEST_CASE("attune inspect --export: what was learnt is read again, and numbered as it was") {
+TEST_CASE("attune inspect --export: exported subwords and vocabularies give the same model") {
   const Corpus corpus;
   const bool pieces = text::has_sentencepiece();
   const Arguments tokens = one_epoch + Arguments{"--tokens", pieces ? "bpe" : "characters"},
@@ -363,7 +364,7 @@ TEST_CASE("attune inspect: options, vocabularies and parameters") {
   CHECK(json.at("parameters").at("output.b") == Json({12}));
 }
 
-TEST_CASE("attune --swap: the other column of a TSV is the target") {
+TEST_CASE("attune --swap: the first column of a TSV is the target") {
   const Corpus corpus;
   for (const std::string name : {"train", "valid"})
     write(corpus / (name + ".tsv"), corpus.columns(name, ".xx", ".en"));
@@ -377,14 +378,14 @@ TEST_CASE("attune --swap: the other column of a TSV is the target") {
   };
   const std::string expected = scores("two", {corpus / "valid.en", corpus / "valid.xx"});
   CHECK(scores("one", {corpus / "valid.en", corpus / "valid.xx"}) == expected);
-  CHECK(scores("one", {valid}) == expected);  // as it was trained
+  CHECK(scores("one", {valid}) == expected);  // swapped as in training
   CHECK(scores("two", {"--swap", valid}) == expected);
   CHECK(scores("two", {valid}) != expected);
   CHECK(error_of({"score", valid, corpus / "valid.xx", "--model", corpus / "two", "--swap"}) ==
-        "attune: --swap: it has no effect without a TSV");
+        "attune: --swap: has no effect without a TSV");
 }
 
-TEST_CASE("attune: a terminal that knows no escape sequences gets none") {
+TEST_CASE("attune: no escape sequences with TERM=dumb") {
   const Corpus corpus;
   write(corpus / "one.en", "one two\n");
   for (const Arguments& arguments :
@@ -396,8 +397,8 @@ TEST_CASE("attune: a terminal that knows no escape sequences gets none") {
 }
 
 TEST_CASE(
-    "attune: the help of every command ends with an example, that of train fits a screen and a "
-    "half") {
+    "attune: the help of every command ends with an example; that of train has at most 75 lines"
+    "") {
   check_examples(PROGRAM, {"train", "predict", "evaluate", "compare", "score", "align", "report",
                            "average", "inspect"});
   const std::string help = output_of({"train", "--help"});

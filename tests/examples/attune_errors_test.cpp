@@ -1,4 +1,4 @@
-// What the program attune makes of files, disks and lines that are not as it expects them.
+// Errors of attune: invalid files, full disks, invalid lines.
 #include <fmt/ranges.h>
 
 #include "attune_program.hpp"
@@ -7,7 +7,7 @@
 namespace attune::pairs::test {
 namespace {
 
-/// Runs the program behind something that a shell does first.
+/// Runs the program in a shell, after the commands `first`.
 ProcessResult run_in_shell(const std::string& first, const Arguments& arguments) {
   return run_program("sh", Arguments{"-c", first + "\n\"$@\"", "sh", PROGRAM} + arguments);
 }
@@ -18,11 +18,11 @@ Arguments with_model(const std::string& command, const Arguments& more) {
 
 }  // namespace
 
-TEST_CASE("attune: a text without sentences has no translation, and cannot be learnt from") {
+TEST_CASE("attune: refuses to train or evaluate on empty files, predicts nothing for them") {
   const Corpus corpus;
   const std::string none = corpus / "none", blank = corpus / "blank";
   write(none, ""), write(blank, "\n\n");
-  const std::string error = ": there is no pair, expected lines of source TAB target";
+  const std::string error = ": contains no pairs, expected lines of source TAB target";
   const Arguments both = {"--train", blank, "--train-target", blank};
   check_refused({{corpus.train("o", one_epoch + both), blank + error},
                  {corpus.train("o", both), blank + error},  // subwords
@@ -35,38 +35,37 @@ TEST_CASE("attune: a text without sentences has no translation, and cannot be le
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
-TEST_CASE("attune: a reference without words is refused before anything is trained") {
+TEST_CASE("attune: refuses empty targets before training") {
   const Corpus corpus;
   const std::string source = corpus / "s", target = corpus / "t", tsv = corpus / "tsv";
   write(source, "one\n\ntwo\n"), write(target, "EINS\n\nZWEI\n");
   write(tsv, "one\tEINS\n\ntwo\t \n");
-  const std::string error = target + ":2: no words, expected the target of a pair";
-  check_refused(
-      {{with_model("evaluate", {source, target}), error},
-       {with_model("report", {source, target}), error},
-       {with_model("compare", {source, target}), error},
-       {with_model("evaluate", {tsv}), tsv + ":3: no words, expected the target of a pair"}});
-  write(target, "EINS\nNULL\nZWEI\n");  // nothing is translated into something
+  const std::string error = target + ":2: the target is empty";
+  check_refused({{with_model("evaluate", {source, target}), error},
+                 {with_model("report", {source, target}), error},
+                 {with_model("compare", {source, target}), error},
+                 {with_model("evaluate", {tsv}), tsv + ":3: the target is empty"}});
+  write(target, "EINS\nNULL\nZWEI\n");  // an empty source with a target
   CHECK(json_of(with_model("evaluate", {source, target, "--json"})).at("pairs") == 3);
 }
 
-TEST_CASE("attune train: what is wrong without reading the text is said before it is read") {
+TEST_CASE("attune train: reports missing files before it reads the text") {
   const Corpus corpus;
   const auto [source, none] = std::pair(corpus / "train.en", corpus / "none");
-  write(source, "\xFF\n");  // this would be found otherwise
+  write(source, "\xFF\n");  // would be reported if it was read
   const std::string unread = none + ": cannot be read: No such file or directory";
-  check_refused({{corpus.train("o", one_epoch + Arguments{"--train-target", none}), unread},
-                 {corpus.train("o", one_epoch + Arguments{"--valid", none}), unread},
-                 {corpus.train("o", one_epoch + Arguments{"--valid-target", none}), unread},
-                 {corpus.train("o", one_epoch + Arguments{"--alignments", none}), unread},
-                 {corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none}), unread},
-                 {corpus.train("o", {"--target-pieces", none}), none + ": ..."},
-                 {{"train", "--out", corpus / "o", "--resume"},
-                  "--train: " + corpus / "o/last.safetensors" +
-                      " is not there to resume from, so pairs were expected"}});
+  check_refused(
+      {{corpus.train("o", one_epoch + Arguments{"--train-target", none}), unread},
+       {corpus.train("o", one_epoch + Arguments{"--valid", none}), unread},
+       {corpus.train("o", one_epoch + Arguments{"--valid-target", none}), unread},
+       {corpus.train("o", one_epoch + Arguments{"--alignments", none}), unread},
+       {corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none}), unread},
+       {corpus.train("o", {"--target-pieces", none}), none + ": ..."},
+       {{"train", "--out", corpus / "o", "--resume"},
+        "--train: missing, and there is no " + corpus / "o/last.safetensors" + " to resume"}});
 }
 
-TEST_CASE("attune train: tokens that are all unknown are told by their vocabulary") {
+TEST_CASE("attune train: refuses a vocabulary that contains no token of the text") {
   const Corpus corpus;
   write(corpus / "train.xx", "A\nA B C D E\n"), write(corpus / "train.en", "a\nb\n");
   const std::string pieces = corpus / "pieces.vocab", other = corpus / "other";
@@ -74,13 +73,13 @@ TEST_CASE("attune train: tokens that are all unknown are told by their vocabular
   check_refused({{corpus.train("o", one_epoch + Arguments{"--source-vocabulary", pieces}),
                   pieces + ":1: a TAB, expected a token alone"},
                  {corpus.train("o", one_epoch + Arguments{"--source-vocabulary", other}),
-                  other + ": none of the source's tokens is in it"},
+                  other + ": contains none of the source tokens"},
                  {corpus.train("o", one_epoch + Arguments{"--min-count", "9"}),
-                  "vocabulary: none of the source's tokens is in it"}});
+                  "vocabulary: contains none of the source tokens"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 
-TEST_CASE("attune: of two files of different lengths both are named, with their lines") {
+TEST_CASE("attune: names both files and their lengths if these differ") {
   const Corpus corpus;
   const std::string two = corpus / "two", train = corpus / "train.xx", valid = corpus / "valid.xx";
   write(two, "one\ntwo\n");
@@ -96,23 +95,24 @@ TEST_CASE("attune: of two files of different lengths both are named, with their 
        {with_model("align", {two, valid}), uneven(two, 2, valid, 30)}});
 }
 
-TEST_CASE("attune: a TSV is not taken for a text file of one side") {
+TEST_CASE("attune: refuses a TSV as the text file of one side") {
   const Corpus corpus;
   const std::string tsv = corpus / "tsv", xx = corpus / "train.xx";
   write(tsv, corpus.columns("train", ".en", ".xx"));
-  const std::string error = tsv + ":1: a TAB, expected lines of one side, as two files were given";
+  const std::string error =
+      tsv + ":1: contains a TAB, expected text without TABs, as there are two files";
   check_refused({{corpus.train("o", one_epoch + Arguments{"--train", tsv}), error},
                  {corpus.train("o", one_epoch + Arguments{"--train-target", tsv}), error},
                  {with_model("evaluate", {tsv, xx}), error},
                  {Arguments{"train", tsv, "--valid-target", xx, "--out", corpus / "o"} + one_epoch,
-                  "--valid-target: it has no effect without valid"}});
+                  "--valid-target: has no effect without --valid"}});
 }
 
-TEST_CASE("attune train: pairs that are all too long are told with the option") {
+TEST_CASE("attune train: names the option if all pairs are too long") {
   const Corpus corpus;
   const Arguments one = one_epoch + Arguments{"--max-tokens", "1"};
   const std::string two = corpus / "two", single = corpus / "single",
-                    error = " on have more tokens than 1 on a side; a larger --max-tokens ...";
+                    error = " on have a side with more than 1 tokens, expected a larger ...";
   write(two, "one two\ntwo one\n"), write(single, "one\n");
   const Arguments train = {"--train", two, "--train-target", two, "--valid", single};
   check_refused({{corpus.train("o", one + Arguments{"--valid", two, "--valid-target", two}),
@@ -121,7 +121,7 @@ TEST_CASE("attune train: pairs that are all too long are told with the option") 
                   two + " and " + two + ": all pairs to train" + error}});
 }
 
-TEST_CASE("attune: bytes that are no text are refused with file, line and byte") {
+TEST_CASE("attune: reports invalid bytes with file, line and byte") {
   const Corpus corpus;
   const std::string bad = corpus / "bad", good = corpus / "good";
   write(good, "one\ntwo\n");
@@ -143,12 +143,12 @@ TEST_CASE("attune: bytes that are no text are refused with file, line and byte")
   }
 }
 
-TEST_CASE("attune: a byte-order mark and line ends of Windows change nothing") {
+TEST_CASE("attune: ignores byte-order marks and Windows line ends") {
   const Trained& trained = Trained::get();
   CHECK(output_of(with_model("predict", {"--format", "text"}),
                   {.input = "\xEF\xBB\xBFone two\r\nthree\r\n"}) == "ZWEI EINS\nDREI\n");
   const auto windows = [](const std::string& from, const std::string& to) {
-    std::string text;  // as of files that were joined
+    std::string text;  // as in concatenated files
     for (const std::string& line : lines_of(read(from))) text += "\xEF\xBB\xBF" + line + "\r\n";
     write(to, text);
   };
@@ -161,7 +161,7 @@ TEST_CASE("attune: a byte-order mark and line ends of Windows change nothing") {
   check_same_tensors(corpus / "unix/last.safetensors", corpus / "windows/last.safetensors");
 }
 
-TEST_CASE("attune: a line of 100000 words is translated, a longer one is refused") {
+TEST_CASE("attune: translates a line of 100000 words, refuses a longer one") {
   const std::string words = repeated("one ", 100'000);
   CHECK(lines_of(output_of(with_model("predict", {"--format", "text", "--max-length", "10"}),
                            {.input = words + "\nseven\n"}))
@@ -171,7 +171,7 @@ TEST_CASE("attune: a line of 100000 words is translated, a longer one is refused
       "attune: standard input:2: 100001 tokens, expected at most 100000");
 }
 
-TEST_CASE("attune: sources that the score location has no places for are told by their line") {
+TEST_CASE("attune: reports the line of a source that is too long for the score location") {
   const Corpus corpus;
   const std::string source = corpus / "s", target = corpus / "t";
   const std::string error =
@@ -184,7 +184,7 @@ TEST_CASE("attune: sources that the score location has no places for are told by
     check_refused({{{command, "--model", corpus / "model", source, target}, error}});
 }
 
-TEST_CASE("attune evaluate: a long sentence has the loss among short ones that it has alone") {
+TEST_CASE("attune evaluate: the loss of a long sentence does not depend on its batch") {
   const Trained& trained = Trained::get();
   const auto loss = [&](const std::string& source, const std::string& target) {
     write(trained / "some.en", source), write(trained / "some.xx", target);
@@ -203,7 +203,7 @@ TEST_CASE("attune evaluate: a long sentence has the loss among short ones that i
         doctest::Approx(alone + others).epsilon(1e-5));
 }
 
-TEST_CASE("attune train: a run is resumed from a whole checkpoint, on its own text") {
+TEST_CASE("attune train: resumes only from a complete checkpoint, on the same text") {
   const Corpus corpus;
   output_of(corpus.train("out", one_epoch));
   const std::string last = corpus / "out/last.safetensors";
@@ -214,8 +214,8 @@ TEST_CASE("attune train: a run is resumed from a whole checkpoint, on its own te
     const std::string before = read(corpus / name),
                       first = before.substr(0, before.find_first_of(" \n"));
     write(corpus / name, (first == "one" ? "two" : "one") + before.substr(first.size()));
-    CHECK(error_of(resume) == fmt::format("attune: {}: checkpoint: {} differs: it was trained on "
-                                          "other data than that of {}",
+    CHECK(error_of(resume) == fmt::format("attune: {}: checkpoint: {} differs: the checkpoint was "
+                                          "trained on other data than {}",
                                           last, data, from));
     write(corpus / name, before);
   }
@@ -224,14 +224,14 @@ TEST_CASE("attune train: a run is resumed from a whole checkpoint, on its own te
   CHECK(contains(error_of(resume), last + ": checkpoint: 'adam.steps' is missing"));
 }
 
-TEST_CASE("attune train: what is wrong with a file of options is said with its line") {
+TEST_CASE("attune train: reports errors in a config file with the line") {
   const Corpus corpus;
   const std::string file = corpus / "recipe.ini";
-  // Even where the command line has the last word.
+  // Even if the command line overrides the value.
   for (const auto& [text, error] :
        {std::pair{"epochs = 2\n\n# more\nhiden = 24\n",
                   ":4: 'hiden' is not an option; --help-all lists them"},
-        {"epochs 2\n", ":1: NAME = VALUE was expected"},
+        {"epochs 2\n", ":1: expected NAME = VALUE"},
         {"= 2\n", ":1: '' is not an option; --help-all lists them"},
         {"epochs = 2\nhidden = many\n", ":2: hidden: 'many' is not a whole number from 1 to 65536"},
         {"rate = 0.1 # high\n", ":1: rate: '0.1 # high' is not..."},
@@ -244,7 +244,7 @@ TEST_CASE("attune train: what is wrong with a file of options is said with its l
                   corpus / "none" + ": cannot be read..."}});
 }
 
-TEST_CASE("attune: of a value of any length, a message quotes the beginning") {
+TEST_CASE("attune: messages quote only the beginning of long values") {
   const Corpus corpus;
   const std::string value = repeated("größer", 800), recipe = corpus / "recipe.ini";
   write(recipe, value + " = 1\n");
@@ -263,7 +263,7 @@ TEST_CASE("attune: of a value of any length, a message quotes the beginning") {
   }
 }
 
-TEST_CASE("attune: options and models that do not fit together are refused") {
+TEST_CASE("attune: refuses incompatible options and models") {
   const Corpus corpus;
   const Arguments valid = {"--valid", corpus / "train.en", "--valid-target", corpus / "train.xx"};
   const std::string other = corpus / "other";
@@ -271,16 +271,16 @@ TEST_CASE("attune: options and models that do not fit together are refused") {
       corpus.train("other", valid + Arguments{"--tokens", "words", "--epochs", "1", "--hidden",
                                               "16", "--model", "encoder-decoder"}));
   check_refused({{corpus.train("o", one_epoch + Arguments{"--tied", "all"}),
-                  "--tied: all takes one vocabulary for both sides, as --joint yes makes it"},
+                  "--tied: all requires the same vocabulary for both sides (--joint yes)"},
                  {with_model("compare", {"--model", other}),
-                  other + "/best.safetensors: its pairs are not those of ..."},
+                  other + "/best.safetensors: its pairs differ from those of ..."},
                  {{"predict", "--model", other, "--replace-unknown", "one"},
                   "--replace-unknown: the model has no attention"},
                  {with_model("predict", {"--sample", "--best", "3", "one"}),
-                  "--best: it has no effect without a search, which --sample replaces"}});
+                  "--best: has no effect without beam search, which --sample replaces"}});
 }
 
-TEST_CASE("attune: a full disk under standard output is an error of every command") {
+TEST_CASE("attune: a failed write to standard output is an error of every command") {
   const Trained& trained = Trained::get();
   const std::string model = trained.model(), en = trained / "valid.en", xx = trained / "valid.xx";
   const std::string full = "exec >/dev/full";
@@ -291,26 +291,26 @@ TEST_CASE("attune: a full disk under standard output is an error of every comman
         Arguments{"average", model, "--out", trained / "mean.safetensors"},
         Arguments{"--version"}}) {
     CHECK(error_line("attune", run_in_shell(full, arguments)) ==
-          "attune: standard output: it cannot be written");
+          "attune: standard output: cannot be written");
   }
   CHECK(error_of(with_model("align", {en, "--out", "/dev/full"})) ==
         "attune: /dev/full: cannot be written: No space left on device");
 }
 
-TEST_CASE("attune train: standard output that is closed or full gets into no file") {
+TEST_CASE("attune train: closed or full standard output corrupts no file") {
   const Corpus corpus;
   output_of(corpus.train("whole", one_epoch));
   for (const std::string first : {"exec >&-", "exec >/dev/full"}) {
     CAPTURE(first);
     std::filesystem::remove_all(corpus / "out");
     CHECK(error_line("attune", run_in_shell(first, corpus.train("out", one_epoch))) ==
-          "attune: standard output: it cannot be written");
+          "attune: standard output: cannot be written");
     check_same_tensors(corpus / "whole/last.safetensors", corpus / "out/last.safetensors");
     CHECK(log_of(corpus / "out").size() == log_of(corpus / "whole").size());
   }
 }
 
-TEST_CASE("attune: a variable that is not understood is an error before anything is computed") {
+TEST_CASE("attune: reports invalid environment variables before it computes") {
   for (const char* name : {"ATTUNE_TARGET", "ATTUNE_PRODUCTS", "ATTUNE_THREADS"}) {
     const std::string error = error_of({"predict", "--format", "text", "--model", "none"},
                                        {.environment = {{name, "foo"}}});
@@ -318,7 +318,7 @@ TEST_CASE("attune: a variable that is not understood is an error before anything
   }
 }
 
-TEST_CASE("attune: standard input may be empty, but not closed or a directory") {
+TEST_CASE("attune: standard input can be empty, but not closed or a directory") {
   for (const auto& [first, reason] :
        {std::pair("exec <&-", "Bad file descriptor"), std::pair("exec </", "Is a directory")}) {
     CAPTURE_BINDING(first);
@@ -329,7 +329,7 @@ TEST_CASE("attune: standard input may be empty, but not closed or a directory") 
   CHECK(run_in_shell("exec </dev/null", with_model("predict", {"--format", "text"})).status == 0);
 }
 
-TEST_CASE("attune: what is read more than once is a file, not a pipe") {
+TEST_CASE("attune: refuses pipes for input that is read more than once") {
   const Corpus corpus;
   const std::string pipe = "/dev/stdin", words = "printf 'one\\ntwo\\nthree\\n' |";
   const Arguments vocabulary = one_epoch + Arguments{"--source-vocabulary", pipe};
@@ -338,20 +338,20 @@ TEST_CASE("attune: what is read more than once is a file, not a pipe") {
         corpus.train("o", vocabulary + Arguments{"--seeds", "2"}), with_model("align", {pipe}),
         with_model("compare", {pipe, "--model", corpus / "train.en"})})
     CHECK(error_line("attune", run_in_shell(words, arguments)) ==
-          "attune: /dev/stdin: it is read more than once, expected a regular file");
+          "attune: /dev/stdin: is read more than once, expected a regular file");
   CHECK(run_in_shell(words, corpus.train("o", vocabulary)).status == 0);
   CHECK(contains(output_of({"inspect", corpus / "o"}),
                  "source              words between blanks, 7"));
 }
 
-TEST_CASE("attune: a reader of its output that has seen enough ends it") {
+TEST_CASE("attune: ends with SIGPIPE when the reader of its output exits") {
   const ProcessResult result =
       run_program("sh",
                   {"-c", "(\"$@\"; echo $? >&2) | head -n 1", "sh", PROGRAM, "predict", "--format",
                    "text", "--model", Trained::get().model(), "--batch", "1"},
                   {.input = repeated("one two\n", 20'000)});
   CHECK(result.out == "ZWEI EINS\n");
-  CHECK(result.err == fmt::format("{}\n", 128 + SIGPIPE));  // as that of any filter
+  CHECK(result.err == fmt::format("{}\n", 128 + SIGPIPE));  // like any filter
 }
 
 }  // namespace attune::pairs::test

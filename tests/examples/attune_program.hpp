@@ -1,5 +1,5 @@
-// What the tests of the program attune share: runs of it on a language that is German in capitals
-// and from right to left, on words and their phones, and models that know these.
+// Shared by the tests of attune: runs on a toy language (the target has German number words in
+// capitals and in reverse order), on words and their phones, and trained models of both.
 #pragma once
 
 #include <random>
@@ -72,17 +72,17 @@ struct Corpus : Directory {
   }
 };
 
-/// Of a command that prints one object.
+/// The JSON object that a command prints.
 inline Json json_of(const Arguments& arguments, ProcessOptions options = {}) {
   return Json::parse(output_of(arguments, std::move(options)));
 }
 
-/// The error line; what is printed before it is not looked at.
+/// The error line of a failing command; ignores output before it.
 inline std::string error_of(const Arguments& arguments, ProcessOptions options = {}) {
   return error_line("attune", run(arguments, std::move(options)));
 }
 
-/// Each of these is refused with "attune: " and the text behind it, which may end with "...".
+/// Checks that each command fails with "attune: TEXT"; a final "..." matches any rest.
 inline void check_refused(const std::vector<std::pair<Arguments, std::string>>& cases) {
   for (const auto& [arguments, error] : cases) {
     CAPTURE_BINDING(error);
@@ -92,7 +92,7 @@ inline void check_refused(const std::vector<std::pair<Arguments, std::string>>& 
   }
 }
 
-/// Small, and trained as on sentences.
+/// Options of a small model with the defaults for sentences.
 inline const Arguments small = {
     "--tokens",    "words",    "--embedding",      "16",   "--hidden",  "32",
     "--attention", "16",       "--dropout",        "0",    "--batch",   "16",
@@ -101,13 +101,13 @@ inline const Arguments small = {
 inline const Arguments tiny =
     small + Arguments{"--encoder-layers", "1", "--readout", "16", "--max-tokens", "100"};
 inline const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
-/// Eight epochs of 25 updates with everything that has a state.
+/// Eight epochs of 25 updates, with all features that have state.
 inline const Arguments with_state =
     tiny + Arguments{"--epochs",   "8",  "--validate-every", "20", "--average", "0.9",
                      "--halve",    "1",  "--warm-up",        "10", "--dropout", "0.1",
                      "--patience", "100"};
 
-/// A word of syllables, in which "sh" is one phone, and whose last "e" is not said: TAB its phones.
+/// WORD TAB PHONES. Words consist of syllables; "sh" is one phone, a final "e" is silent.
 inline std::string word(std::mt19937& random, bool swapped) {
   static const std::vector<std::pair<std::string, std::string>> onsets = {{"b", "b"},
                                                                           {"t", "t"},
@@ -150,11 +150,11 @@ inline const Arguments tiny_words = {"--hidden",         "16", "--embedding", "8
                                      "--encoder-layers", "1",  "--batch",     "16"};
 inline const Arguments twenty_steps =
     tiny_words + Arguments{"--steps", "20", "--validate-every", "10"};
-/// Steps that take long enough to be interrupted, with many checkpoints on the way.
+/// A training that is long enough to be interrupted, with many checkpoints.
 inline const Arguments long_run =
     tiny_words + Arguments{"--steps", "400", "--validate-every", "20"};
 
-/// What such a run ends with where nothing interrupts it.
+/// The result of an uninterrupted run.
 struct Whole : Words {
   Whole() { output_of(train("whole", long_run)); }
   static std::string path() {
@@ -163,7 +163,7 @@ struct Whole : Words {
   }
 };
 
-/// A model that knows the language, trained when a test first asks for it.
+/// A model of the toy language, trained on first use.
 struct Trained : Corpus {
   Trained() {
     output_of(train(
@@ -177,7 +177,7 @@ struct Trained : Corpus {
   Arguments with(const std::string& command, const Arguments& more = {}) const {
     return Arguments{command, "--model", model()} + more;
   }
-  /// What it measures on the validation pairs.
+  /// Its metrics on the validation pairs.
   Json measured(const Arguments& more = {}) const {
     return json_of(
         with("evaluate", {"--json", "--bleu", "none", *this / "valid.en", *this / "valid.xx"}) +
@@ -185,12 +185,12 @@ struct Trained : Corpus {
   }
 };
 
-/// What it writes for some lines.
+/// Its predictions for some lines.
 inline std::string translated(const std::string& lines, const Arguments& more = {}) {
   return output_of(Trained::get().with("predict", {"--format", "text"}) + more, {.input = lines});
 }
 
-/// A smaller model after one epoch.
+/// A smaller model, trained for one epoch on first use.
 struct Short : Corpus {
   Short() { output_of(train("short", tiny + Arguments{"--hidden", "24", "--epochs", "1"})); }
   static const Short& get() {
@@ -199,7 +199,7 @@ struct Short : Corpus {
   }
 };
 
-/// One that knows the words.
+/// A model of words and phones, trained on first use.
 struct TrainedWords : Words {
   TrainedWords() {
     printed = output_of(

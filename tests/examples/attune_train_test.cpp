@@ -1,4 +1,4 @@
-// `attune train`, run as a user runs it, on sentences.
+// End-to-end tests of `attune train` on sentences.
 #include <regex>
 #include <set>
 
@@ -15,7 +15,7 @@
 namespace attune::pairs::test {
 namespace {
 
-/// A corpus with the links between words and their translations: from right to left.
+/// A corpus with word alignments: the target has the reverse word order.
 struct AlignedCorpus : Corpus {
   AlignedCorpus() {
     write(alignments(), links_of(read(*this / "train.en")));
@@ -43,7 +43,7 @@ std::set<std::string> links_in(const std::string& line) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// The share of the validation text's links that a model finds.
+/// Fraction of the links of the validation text that a model finds.
 double found_links(const AlignedCorpus& corpus, const std::string& out) {
   const auto written =
       lines_of(output_of({"align", "--model", corpus / (out + "/last.safetensors"), "--format",
@@ -65,7 +65,7 @@ const Arguments two_epochs =
 
 }  // namespace
 
-TEST_CASE("attune train: with alignments attention finds the links sooner") {
+TEST_CASE("attune train: attention learns the links faster with --alignments") {
   const AlignedCorpus corpus;
   output_of(corpus.train("alone", two_epochs));
   output_of(corpus.train_guided("guided", two_epochs));
@@ -74,14 +74,14 @@ TEST_CASE("attune train: with alignments attention finds the links sooner") {
   CHECK(guided > found_links(corpus, "alone") + 0.2);
 }
 
-TEST_CASE("attune train: alignments have a weight, and one of 0 is none") {
+TEST_CASE("attune train: --guided-alignment 0 equals a training without alignments") {
   const AlignedCorpus corpus;
   output_of(corpus.train("alone", one_epoch));
   output_of(corpus.train_guided("nothing", one_epoch + Arguments{"--guided-alignment", "0"}));
   check_same_tensors(corpus / "alone/last.safetensors", corpus / "nothing/last.safetensors");
 }
 
-TEST_CASE("attune train: links stay with their pairs when others are left out") {
+TEST_CASE("attune train: links stay with their pairs if other pairs are excluded") {
   const AlignedCorpus corpus;
   output_of(corpus.train_guided("all", one_epoch));
   std::string source = "\n", target = "\n", links = "\n";  // an empty pair and a long one
@@ -97,7 +97,7 @@ TEST_CASE("attune train: links stay with their pairs when others are left out") 
   check_same_tensors(corpus / "all/last.safetensors", corpus / "some/last.safetensors");
 }
 
-TEST_CASE("attune train: links between words guide subwords and characters, and are resumed") {
+TEST_CASE("attune train: word alignments guide subwords and characters, also when resumed") {
   const AlignedCorpus corpus;
   const Arguments more = tiny + Arguments{"--epochs", "2", "--validate-every", "25"};
   for (const Arguments& tokens :
@@ -111,18 +111,18 @@ TEST_CASE("attune train: links between words guide subwords and characters, and 
   write(corpus.alignments(),
         "\n" + read(corpus.alignments()).substr(read(corpus.alignments()).find('\n') + 1));
   CHECK(contains(error_of({"train", "--resume", "--out", corpus / "half", "--epochs", "3"}),
-                 "training_data differs: it was trained on other data than that of " +
+                 "training_data differs: the checkpoint was trained on other data than " +
                      corpus / "train.en and " + corpus / "train.xx, " + corpus.alignments()));
 }
 
-TEST_CASE("attune train: what is wrong with alignments is said with file and line") {
+TEST_CASE("attune train: reports errors in alignments with file and line") {
   const AlignedCorpus corpus;
   const std::string all = read(corpus.alignments()), rest = all.substr(all.find('\n')),
                     file = corpus / "bad.links", no_link = "' is not a link SOURCE-TARGET";
   for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
            {all + "0-0\n", ":401: more lines than the 400 sentences"},
            {rest.substr(1), ":..."},
-           {"", ":1: the file ends, expected links of the pair at " + corpus / "train.en" + ":1"},
+           {"", ":1: end of file, expected links of the pair at " + corpus / "train.en" + ":1"},
            {"0-7" + rest, ":1: link '0-7': target position 7 is beyond the ..."},
            {"0-0 9-0" + rest, ":1: link '9-0': source position 9 is beyond the ..."},
            {"0:0" + rest, ":1: '0:0" + no_link},
@@ -149,7 +149,7 @@ TEST_CASE("attune train: one thread and two give bit-identical weights") {
   check_same_tensors(corpus / "one/last.safetensors", corpus / "two/last.safetensors");
 }
 
-TEST_CASE("attune train: subwords of both sides, kept in the checkpoint") {
+TEST_CASE("attune train: subwords of both sides are stored in the checkpoint") {
   if (!text::has_sentencepiece()) return;
   const Corpus corpus;
   for (const char* tokens : {"bpe", "unigram"}) {
@@ -161,7 +161,7 @@ TEST_CASE("attune train: subwords of both sides, kept in the checkpoint") {
     CHECK(lines_of(
               output_of({"predict", "--format", "text", "--model", model}, {.input = "one two\n"}))
               .size() == 1);
-    // Where it writes nothing but <unk>, which is ⁇ in its text.
+    // A model that predicts only <unk>, which is decoded to ⁇.
     Safetensors unsure = load_safetensors(model);
     unsure.tensors.at("output.b").mutable_data<float>()[text::Vocabulary::unknown] = 100;
     save_safetensors(corpus / "unsure", unsure);
@@ -172,9 +172,7 @@ TEST_CASE("attune train: subwords of both sides, kept in the checkpoint") {
   }
 }
 
-TEST_CASE(
-    "attune train --truecase: the case of what is read does not matter, lines begin as they "
-    "did") {
+TEST_CASE("attune train --truecase: ignores the case of sources, restores initial capitals") {
   const Corpus corpus;
   for (const std::string name : {"train", "valid"}) {
     std::string source, target;
@@ -200,7 +198,7 @@ TEST_CASE(
   CHECK(contains(output_of({"inspect", model}), "truecase            yes\n"));
 }
 
-TEST_CASE("attune train: vocabularies from files, and words beside them unknown") {
+TEST_CASE("attune train: vocabularies from files; other words are unknown") {
   const Corpus corpus;
   write(corpus / "words.en", "one\ntwo\nEINS\n");
   write(corpus / "words.xx", "EINS\nZWEI\n");
@@ -208,20 +206,21 @@ TEST_CASE("attune train: vocabularies from files, and words beside them unknown"
                   target = {"--target-vocabulary", corpus / "words.xx"}, joint = {"--joint", "yes"};
   const std::string both = output_of(corpus.train("o", source + target));
   CHECK(contains(both, "blanks, 7 kinds; target: words between blanks, 6 kinds"));
-  CHECK(contains(both, " % of the source's tokens are unknown\n"));
+  CHECK(contains(both, " % of the source tokens are not in the vocabulary\n"));
   CHECK(contains(output_of(corpus.train("j", source + joint)),
                  "blanks, 7 kinds; target: words between blanks, 7 kinds"));
   for (const Arguments& own : {target, Arguments{"--target-tokens", "words"}})
-    check_refused({{corpus.train("e", one_epoch + own + joint),
-                    "--joint yes: both sides share the source's options, expected none for the "
-                    "target alone"}});
+    check_refused(
+        {{corpus.train("e", one_epoch + own + joint),
+          "--joint yes: both sides share the options of the source, expected no option of "
+          "the target"}});
   write(corpus / "words.xx", "EINS\nEINS\n");
   check_refused({{corpus.train("e", one_epoch + target),
                   corpus / "words.xx:2: 'EINS' is already in line 1, expected each token once"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 
-TEST_CASE("attune train: models of sentencepiece that are given") {
+TEST_CASE("attune train: given SentencePiece models") {
   if (!text::has_sentencepiece()) return;
   const Corpus corpus;
   const auto save = [&](const std::string& side, Index pieces) {
@@ -247,7 +246,7 @@ TEST_CASE("attune train: models of sentencepiece that are given") {
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
 }
 
-TEST_CASE("attune train: options from a file, and flags before them") {
+TEST_CASE("attune train: options from a config file; the command line takes precedence") {
   const Corpus corpus;
   write(corpus / "recipe.ini", "epochs = 1\nhidden = 24\nrate = 0.002\nmodel = transformer\n");
   output_of(corpus.train("out", Arguments{"--inner", "16", "--config", corpus / "recipe.ini",
@@ -259,7 +258,7 @@ TEST_CASE("attune train: options from a file, and flags before them") {
   CHECK(metadata.at("epochs") == "1");
   CHECK(contains(output_of({"train", "--resume", "--out", corpus / "out", "--inner", "16"}),
                  "Try it"));
-  // A model that is typed has the recipe's options, too.
+  // --model on the command line keeps the options of the config file.
   write(corpus / "recipe.ini", "inner = 16\nmodel = luong\nepochs = 1\n");
   const Arguments config = {"--config", corpus / "recipe.ini"}, model = {"--model", "transformer"};
   for (const Arguments& typed : {config + model, model + config}) {
@@ -268,7 +267,7 @@ TEST_CASE("attune train: options from a file, and flags before them") {
   }
 }
 
-TEST_CASE("attune train: short pairs have exact matches, also where the loss chooses the weights") {
+TEST_CASE("attune train: measures exact matches of short pairs, also with --metric loss") {
   const Corpus corpus;
   for (const auto* metric : {"exact", "loss", "bleu"}) {
     output_of(corpus.train(
@@ -278,13 +277,13 @@ TEST_CASE("attune train: short pairs have exact matches, also where the loss cho
                                 "5"};
     CHECK(contains(output_of(evaluate),
                    metric == std::string("bleu") ? "\nBLEU " : "\nexact match "));
-    // The search of a validation is that of evaluate.
+    // Validation and evaluate use the same search.
     CHECK(log_of(corpus / "out").back().at("chrf") ==
           json_of(evaluate + Arguments{"--json"}).at("chrf"));
   }
 }
 
-TEST_CASE("attune train: bf16 products train as well, or a line says that there are none") {
+TEST_CASE("attune train: trains with bf16 products, or prints that it falls back") {
   const Corpus corpus;
   const ProcessResult result =
       run(corpus.train("out", tiny + Arguments{"--rate", "0.01", "--epochs", "15", "--precision",

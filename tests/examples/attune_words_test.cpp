@@ -1,4 +1,4 @@
-// The program attune, run as a user runs it, on words, and what trainings promise.
+// End-to-end tests of attune on words; interrupted, resumed and repeated trainings.
 #include <csignal>
 #include <limits>
 #include <optional>
@@ -24,7 +24,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-/// Trains and is sent a signal once a checkpoint was written.
+/// Trains, and receives a signal once a checkpoint is written.
 ProcessResult interrupt(const std::string& out, const Arguments& arguments, int signal) {
   const auto has_checkpoint = [&] { return std::filesystem::exists(out + "/last.safetensors"); };
   return run(arguments, {.signal_when = has_checkpoint, .signal = signal});
@@ -36,7 +36,7 @@ void check_same_run(const std::string& a, const std::string& b) {
   CHECK(learnt_in(a) == learnt_in(b));
 }
 
-/// The shared model with another entry in its metadata, or without the entry.
+/// Saves the shared model with a changed or removed metadata entry.
 void save_changed(const std::string& path, const std::string& name,
                   const std::optional<std::string>& value) {
   Safetensors file = load_safetensors(TrainedWords::get() / "model/best.safetensors");
@@ -45,11 +45,11 @@ void save_changed(const std::string& path, const std::string& name,
   save_safetensors(path, file);
 }
 
-TEST_CASE("attune: it says what the sides are cut into and why, learns, and ends with a report") {
+TEST_CASE("attune: prints the chosen tokenisation and its reason, trains, writes a report") {
   const TrainedWords& t = TrainedWords::get();
   const std::vector<std::string> lines = lines_of(t.printed);
   REQUIRE(lines.size() > 4);
-  CHECK(lines[0] == "source: decomposed characters, as lines have 1.0 words in the mean");
+  CHECK(lines[0] == "source: decomposed characters, as lines have 1.0 words on average");
   CHECK(lines[1].starts_with("target: words between blanks, as they have 1."));
   CHECK(lines[2] == "400 pairs to train on, 40 to validate on");
   CHECK(lines[3] ==
@@ -59,12 +59,12 @@ TEST_CASE("attune: it says what the sides are cut into and why, learns, and ends
   const std::string page = read(t / "model/report.html");
   for (const char* part : {"<h1 dir=\"auto\">model: train.tsv</h1>", "Exact match",
                            "Errors by length", "Learning curves", "Attention", "Predictions",
-                           "it reads decomposed characters and writes words", " of 40</dd>",
+                           "source: decomposed characters; target: words", " of 40</dd>",
                            "<details><summary", "</html>"})
     CHECK_MESSAGE(contains(page, part), part);
 }
 
-TEST_CASE("attune report: mistakes come first") {
+TEST_CASE("attune report: shows mistakes first") {
   const TrainedWords& t = TrainedWords::get();
   const Directory directory;
   const std::string pairs = directory / "pairs.tsv", page = directory / "page.html";
@@ -78,8 +78,7 @@ TEST_CASE("attune report: mistakes come first") {
   CHECK(right != html.npos);
 }
 
-TEST_CASE(
-    "attune report --live: the checkpoint is in the page, where a browser can hold and read it") {
+TEST_CASE("attune report --live: embeds the checkpoint in the page, in base64") {
   const TrainedWords& t = TrainedWords::get();
   const Directory directory;
   const std::string page = directory / "page.html", out = directory / "out.html";
@@ -93,7 +92,7 @@ TEST_CASE(
             .status == 0);
 }
 
-TEST_CASE("attune predict: arguments, lines, the best few and JSON agree") {
+TEST_CASE("attune predict: arguments, lines, --best and JSON agree") {
   const TrainedWords& t = TrainedWords::get();
   const std::string out = output_of(t.with("predict", {"shabé", "tatie"}));
   CHECK(out.starts_with("shabé\tʃ aː b e\t"));
@@ -122,14 +121,14 @@ TEST_CASE("attune predict: arguments, lines, the best few and JSON agree") {
         "warning: '☃' was never seen in training and is read as <unk>\n");
   CHECK(output_of(t.with("predict", {"[ta,ti]"})).starts_with("[ta,ti]\t"));
   const ProcessResult some = run(t.with("predict", {"ta", "", "t\ta", "ti"}));
-  CHECK(some.status == 1);  // and the others are answered
+  CHECK(some.status == 1);  // the others are predicted
   CHECK(lines_of(some.out).size() == 2);
   CHECK(some.err ==
-        "attune: argument 2: it is empty, but something to read was expected\n"
-        "attune: argument 3: a TAB, expected a source alone\n");
+        "attune: argument 2: is empty, expected a source\n"
+        "attune: argument 3: contains a TAB, expected a source without a target\n");
 }
 
-TEST_CASE("attune predict: text is read as it was in training, whatever its blanks") {
+TEST_CASE("attune predict: normalises blanks as in training") {
   const Words words;
   std::string rows;
   for (const char* line : {"3 May 79\t1979", "4  June 80\t1980", " 5 May 81 \t 1981 "})
@@ -143,10 +142,10 @@ TEST_CASE("attune predict: text is read as it was in training, whatever its blan
   for (const char* other : {"3 May 79 ", " 3 May 79", "3  May 79", "3\u00a0May 79"})
     CHECK(answer(other) == once);
   const Json pairs = json_of({"evaluate", "--model", words / "out", "--json"});
-  CHECK(pairs["by_length"].size() == 1);  // of " 1981 ", too
+  CHECK(pairs["by_length"].size() == 1);  // " 1981 " has the same length
 }
 
-TEST_CASE("attune: without --model it takes the model trained last, or says how to train one") {
+TEST_CASE("attune: without --model, uses the model trained last, or reports how to train one") {
   const Words words;
   const auto here = [&](const Arguments& arguments) {
     return run_program("env", Arguments{"-C", words.path(), PROGRAM} + arguments);
@@ -155,7 +154,7 @@ TEST_CASE("attune: without --model it takes the model trained last, or says how 
                   train = Arguments{"train", "train.tsv"} + twenty_steps;
   CHECK(error_line("attune", here(predict)) ==
         "attune: --model: there is no model in attune-model or build/quickstart: train one with "
-        "'attune train PAIRS.tsv', or name one");
+        "'attune train PAIRS.tsv', or specify one");
   CHECK(here(train).status == 0);
   const std::string first = here(predict).out;
   std::filesystem::create_directories(words / "build/quickstart");
@@ -168,7 +167,7 @@ TEST_CASE("attune: without --model it takes the model trained last, or says how 
 
 TEST_CASE("attune evaluate: exact matches, token errors by length, and the confusion matrix") {
   const TrainedWords& t = TrainedWords::get();
-  // What the model writes, of which some is then called wrong.
+  // The references are the model's predictions, some of them changed.
   std::string sources, file;
   for (const std::string& one : lines_of(words(40, 3))) sources += split(one, '\t')[0] + "\n";
   std::size_t wrong = 0, tokens = 0, number = 0;
@@ -199,8 +198,8 @@ TEST_CASE("attune evaluate: exact matches, token errors by length, and the confu
   const std::string table = output_of(t.with("evaluate", {directory / "f.tsv"}));
   CHECK(contains(table, "exact match 72.50 %"));
   CHECK(contains(table, "(not in the vocabulary)"));
-  CHECK(contains(table, "11 mistakes; the 10 with the greatest probability"));
-  // Without a file: the pairs that it was chosen by.
+  CHECK(contains(table, "11 mistakes; the 10 with the highest probability"));
+  // Without a file: the validation pairs.
   const auto of = [&](const Arguments& more) {
     return json_of(t.with("evaluate", more + Arguments{"--json"}))["all"];
   };
@@ -210,25 +209,25 @@ TEST_CASE("attune evaluate: exact matches, token errors by length, and the confu
   CHECK(together["all"] == of({}));
 }
 
-TEST_CASE("attune report: a file that is no page is not replaced") {
+TEST_CASE("attune report: does not replace a file that is not an HTML page") {
   const TrainedWords& t = TrainedWords::get();
   const Words files;
   std::filesystem::create_directory(files / "out");
   write(files / "out/report.html", "notes");
-  CHECK(contains(error_of(files.train("out", twenty_steps)), "report.html: there is a file that"));
+  CHECK(contains(error_of(files.train("out", twenty_steps)),
+                 "report.html: exists and is not an HTML page"));
   CHECK_FALSE(std::filesystem::exists(files / "out/best.safetensors"));
   const std::string valid = t / "valid.tsv", before = read(valid);
   CHECK(error_of(t.with("report", {"--out", valid})) ==
-        "attune: " + valid +
-            ": there is a file that is no page: another file to write was expected");
+        "attune: " + valid + ": exists and is not an HTML page, expected another output file");
   CHECK(read(valid) == before);
   CHECK(contains(error_of(t.with("report", {"--out", files / "none/page.html"})),
                  "cannot be written: No such file or directory"));
   CHECK(error_of(t.with("report", {"--model", t / "model"})) ==
-        "attune: --out: 2 models, expected the file to write");
+        "attune: --out: missing, but required for 2 models");
 }
 
-TEST_CASE("attune train: without --valid, some of the pairs are held out for every seed") {
+TEST_CASE("attune train: without --valid, every seed has the same held-out pairs") {
   const Words files;
   const auto train = [&](const std::string& out, const Arguments& more) {
     return output_of(Arguments{"train", files / "train.tsv", "--out", files / out} + twenty_steps +
@@ -247,12 +246,12 @@ TEST_CASE("attune train: without --valid, some of the pairs are held out for eve
   CHECK(measured("a", "b")["pairs"] == held);
   write(files / "train.tsv", words(400, 3));
   CHECK(contains(error_of({"evaluate", "--model", files / "a"}),
-                 "which of its pairs were held out of every training is not known"));
+                 "the held-out pairs are unknown, since the file has changed"));
   CHECK(contains(error_of({"train", "--resume", "--out", files / "a"}),
-                 "_data differs: it was trained on other data"));
+                 "_data differs: the checkpoint was trained on other data"));
 }
 
-TEST_CASE("Survey: pairs with one source are held out together, at most a tenth of all") {
+TEST_CASE("Survey: holds out all pairs of a source together, at most a tenth of all pairs") {
   const Directory directory;
   std::string rows;
   for (int i = 0; i < 300; ++i) rows += fmt::format("source {}\ttarget {}\n", i % 100, i);
@@ -262,19 +261,19 @@ TEST_CASE("Survey: pairs with one source are held out together, at most a tenth 
   CHECK(survey.pairs == 300);
   int sources = 0;
   for (int i = 0; i < 100; ++i) sources += survey.holds_out(fmt::format("source {}", i));
-  CHECK(sources == 10);  // of three pairs each
+  CHECK(sources == 10);  // with three pairs each
   CHECK(survey_of(files, 7).held_out.size() == 2);
   CHECK(survey_of(files, 0).held_out.empty());
   write(directory / "few.tsv", "a\tb\nc\td\n");
   CHECK_THROWS_WITH_AS(survey_of({directory / "few.tsv", {}}, 10),
-                       ("--train: no pair of " + directory / "few.tsv" +
-                        " can be held out (at most 0 of 2, those with one source together): "
-                        "--valid FILE was expected")
+                       ("--train: no pairs of " + directory / "few.tsv" +
+                        " can be held out (at most 0 of 2, and all or none with the same source), "
+                        "expected --valid FILE")
                            .c_str(),
                        Error);
 }
 
-TEST_CASE("Survey: as many pairs as wanted are held out, whichever source repeats") {
+TEST_CASE("Survey: holds out the requested number of pairs, whichever source repeats") {
   const Directory directory;
   const PairFiles files{directory / "rows.tsv", {}};
   for (int often = 0; often < 100; often += 5) {
@@ -284,7 +283,7 @@ TEST_CASE("Survey: as many pairs as wanted are held out, whichever source repeat
     write(directory / "rows.tsv", rows);
     CHECK(survey_of(files, 1000).held_out.size() == 20);
   }
-  std::string rows;  // sources with more pairs than a tenth: the rarest
+  std::string rows;  // each source has more than a tenth of the pairs: holds out the rarest
   for (int i = 0; i < 60; ++i) rows += fmt::format("source {}\ttarget {}\n", i % 3, i);
   write(directory / "rows.tsv", rows + "source 1\tx\nsource 2\ty\n");
   const Survey survey = survey_of(files, 1000);
@@ -292,7 +291,7 @@ TEST_CASE("Survey: as many pairs as wanted are held out, whichever source repeat
   CHECK(survey.holds_out("source 0"));
 }
 
-TEST_CASE("TrainingPairs: a long pair is named, and in a batch with few others") {
+TEST_CASE("TrainingPairs: prints the place of a long pair, and batches it with few others") {
   const Words files;
   const std::string line = repeated("ba", 600) + "\taː\n";
   write(files / "long.tsv", read(files / "train.tsv") + line + words(20, 3));
@@ -316,7 +315,7 @@ TEST_CASE("TrainingPairs: a long pair is named, and in a batch with few others")
   CHECK(largest <= 64 * 256);
 }
 
-TEST_CASE("attune train: what is too long is left out of validation, too, and counted") {
+TEST_CASE("attune train: excludes and counts validation pairs that are too long") {
   const Words files;
   const std::string line = repeated("ba", 60) + "\taː\n";
   write(files / "valid.tsv", read(files / "valid.tsv") + line);
@@ -328,7 +327,7 @@ TEST_CASE("attune train: what is too long is left out of validation, too, and co
   CHECK(json_of({"evaluate", "--model", files / "out", "--json"})["pairs"] == 40);
 }
 
-TEST_CASE("attune: composed and decomposed text is the same, unless --nfc no") {
+TEST_CASE("attune: composed and decomposed text are equal, unless --nfc no") {
   const Words files;
   std::string decomposed;
   for (const char c : words(400, 1))
@@ -350,7 +349,7 @@ TEST_CASE("attune: composed and decomposed text is the same, unless --nfc no") {
                  "predict --model '" + files / "as is" + "'"));
 }
 
-TEST_CASE("attune score, align: unknown tokens are warned of") {
+TEST_CASE("attune score, align: warn about unknown tokens") {
   const TrainedWords& trained = TrainedWords::get();
   write(trained / "unknown.tsv", "ta\tt aː\nt%\tt aː\nta\tt ?\n");
   const ProcessResult score = run(trained.with("score", {trained / "unknown.tsv"}));
@@ -365,7 +364,7 @@ TEST_CASE("attune score, align: unknown tokens are warned of") {
   CHECK(contains(run(trained.with("align", {trained / "sources"})).err, "1 of 4 source tokens"));
 }
 
-TEST_CASE("attune train: data that were moved are resumed on, other data are not") {
+TEST_CASE("attune train: resumes with moved data files, but not with other data") {
   const Words files;
   output_of(files.train("out", twenty_steps));
   std::filesystem::create_directory(files / "moved");
@@ -378,12 +377,12 @@ TEST_CASE("attune train: data that were moved are resumed on, other data are not
                             "40"};
   output_of(resume);
   CHECK(step_of(files / "out/last.safetensors") == 40);
-  output_of(resume);  // nothing is left to do, and the best weights name the old paths, perhaps
+  output_of(resume);  // already finished; the best weights may contain the old paths
   write(files / "moved/train.tsv", words(400, 5));
   CHECK(contains(error_of(resume), "training_data differs"));
 }
 
-TEST_CASE("attune train --seeds: a directory in use is left as it is") {
+TEST_CASE("attune train --seeds: does not change a directory in use") {
   const Words files;
   const Arguments train = files.train("seeds", twenty_steps + Arguments{"--seeds", "2"});
   output_of(train);
@@ -395,7 +394,7 @@ TEST_CASE("attune train --seeds: a directory in use is left as it is") {
   }
 }
 
-TEST_CASE("attune train: messages name files that there are, and options as they are") {
+TEST_CASE("attune train: messages name existing files and real options") {
   const Words files;
   const std::string out = files / "out";
   CHECK_FALSE(contains(output_of(files.train("out", {"--minutes", "1e-9", "--hidden", "8"})),
@@ -405,8 +404,8 @@ TEST_CASE("attune train: messages name files that there are, and options as they
   const ProcessResult resumed =
       run({"train", "--resume", "--out", out, "--dropout", "0", "--steps", "21"});
   CHECK(resumed.err == out +
-                           "/best.safetensors is missing: the next weights that are better than "
-                           "its replace it\n");
+                           "/best.safetensors is missing: the next validation that improves on "
+                           "it writes it again\n");
   Safetensors file = load_safetensors(out + "/last.safetensors");
   file.metadata.erase("hidden");
   save_safetensors(files / "without.safetensors", file);
@@ -414,7 +413,7 @@ TEST_CASE("attune train: messages name files that there are, and options as they
                  files / "without.safetensors: "));
 }
 
-TEST_CASE("make_codecs: what lines are cut into follows from them, where nothing is said") {
+TEST_CASE("make_codecs: chooses the tokenisation from the data by default") {
   const auto kinds = [](const std::vector<text::TextPair>& pairs, TrainOptions options = {}) {
     const Directory directory;
     std::string rows;
@@ -437,7 +436,7 @@ TEST_CASE("make_codecs: what lines are cut into follows from them, where nothing
   CHECK(kinds({{"hé", "ʃ aː"}}, options) == "words between blanks -> characters");
 }
 
-TEST_CASE("attune train --seeds: several models, alone and as an ensemble, not trained twice") {
+TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trains none twice") {
   const Words files;
   const Arguments train = files.train("seeds", twenty_steps + Arguments{"--seeds", "2"});
   const std::string printed = output_of(train);
@@ -457,7 +456,7 @@ TEST_CASE("attune train --seeds: several models, alone and as an ensemble, not t
                                           {"seeds", "2", files / "seeds/seed-1"}}) {
     const Arguments more = {"--seed", "2", "--seeds", seeds};
     CHECK(error_of(files.train(out, twenty_steps + more)) ==
-          "attune: --out: " + other + " has another training, another directory was expected");
+          "attune: --out: " + other + " contains another training, expected another directory");
   }
   check_same_tensors(files / "alone/best.safetensors", files / "seeds/seed-2/best.safetensors");
   const Arguments longer =
@@ -467,17 +466,17 @@ TEST_CASE("attune train --seeds: several models, alone and as an ensemble, not t
   CHECK(step_of(files / "seeds/seed-2/last.safetensors") == 30);
 }
 
-TEST_CASE("attune train: it ends when the weights are no longer better, or the time is over") {
+TEST_CASE("attune train: it stops without improvement, or at the time limit") {
   const Words files;
   CHECK(contains(output_of(files.train(
                      "a", tiny_words + Arguments{"--rate", "1e-9", "--patience", "2", "--average",
                                                  "0", "--validate-every", "10"})),
-                 "no longer better after "));
+                 "no improvement after "));
   CHECK(contains(output_of(files.train("b", tiny_words + Arguments{"--minutes", "0.001"})),
                  "out of time, --minutes 0.001 after "));
 }
 
-TEST_CASE("attune: every model by name, with attention or without, learns and predicts") {
+TEST_CASE("attune: every model by name trains and predicts, with or without attention") {
   const Words files;
   for (const char* name : {"bahdanau", "nematus", "luong", "encoder-decoder", "sutskever"}) {
     CAPTURE(name);
@@ -503,7 +502,7 @@ TEST_CASE("attune: every model by name, with attention or without, learns and pr
         "nematus, luong");
 }
 
-TEST_CASE("attune train: other cells and models train, and killed and resumed end the same") {
+TEST_CASE("attune train: other cells and models give the same weights when killed and resumed") {
   const Words files;
   for (const Arguments& kind :
        {Arguments{"--cell", "lstm", "--coverage", "summed", "--readout", "8", "--tied",
@@ -524,7 +523,7 @@ TEST_CASE("attune train: other cells and models train, and killed and resumed en
   }
 }
 
-TEST_CASE("attune train: a signal saves the step it came to, has its status, and can be resumed") {
+TEST_CASE("attune train: a signal saves the current step; exit status 128 + signal; resumable") {
   const Words files;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
     CAPTURE(signal);
@@ -552,7 +551,7 @@ TEST_CASE("attune train: a signal saves the step it came to, has its status, and
       "141\n");
 }
 
-TEST_CASE("attune train: signals between and within many validations, the weights are the same") {
+TEST_CASE("attune train: signals between and during validations do not change the weights") {
   const Words files;
   write(files / "valid.tsv", words(1500, 2));
   const Arguments arguments = twenty_steps + Arguments{"--validate-every", "1"};
@@ -571,7 +570,7 @@ TEST_CASE("attune train: signals between and within many validations, the weight
   check_same_run(files / "whole", files / "stopped");
 }
 
-TEST_CASE("attune train: the same seed gives the same bits, another one gives others") {
+TEST_CASE("attune train: reproducible bit for bit for each seed; seeds differ") {
   const Words files;
   for (const char* out : {"a", "b", "c"})
     output_of(files.train(out, twenty_steps + Arguments{"--seed", *out == 'c' ? "2" : "1"}));
@@ -579,11 +578,11 @@ TEST_CASE("attune train: the same seed gives the same bits, another one gives ot
   CHECK(learnt_in(files / "a") != learnt_in(files / "c"));
 }
 
-TEST_CASE("attune train --resume: what may change, and what is told") {
+TEST_CASE("attune train --resume: options that may change, and messages") {
   const Words files;
   const std::string out = files / "out", last = out + "/last.safetensors";
   CHECK(contains(output_of(files.train("out", twenty_steps + Arguments{"--resume"})),
-                 fmt::format("nothing to resume in {}: starting anew\n", out)));
+                 fmt::format("no checkpoint to resume in {}: starting a new run\n", out)));
   auto before = contents_of(out);
   const Arguments resume = {"train", "--resume", "--out", out};
   CHECK(contains(output_of(resume), "finished after 20 steps"));
@@ -600,34 +599,34 @@ TEST_CASE("attune train --resume: what may change, and what is told") {
        {resume + Arguments{"--model", "luong"}, trained + "model = 'nematus', not 'luong'"},
        {resume + Arguments{"--score", "dot"}, trained + "score = 'additive', not 'dot'"},
        {resume + Arguments{"--tokens", "words"}, trained + "tokens = 'auto', not 'words'"}});
-  // A line that was cut short is dropped, and the log goes on.
+  // Removes an incomplete last line, and continues the log.
   write(out + "/log.jsonl", read(out + "/log.jsonl") + R"({"step": 15, "lo)");
   CHECK(contains(output_of(resume + Arguments{"--steps", "30"}), "resuming at step 20 of 30\n"));
   std::vector<long> steps;
   for (const Json& line : log_of(out)) steps.push_back(line.at("step"));
   CHECK(steps == std::vector<long>{10, 20, 30});
   CHECK(contains(output_of(resume + Arguments{"--steps", "5"}),
-                 "it is beyond the 5 steps that are asked for already\nfinished after 30 steps"));
+                 "the checkpoint is already past the requested 5 steps\nfinished after 30 steps"));
 }
 
-TEST_CASE("attune train: the log has an object per line, with measures where it validated") {
+TEST_CASE("attune train: the log has one JSON object per line, with metrics after validations") {
   const Words files;
   output_of(files.train("out", tiny_words + Arguments{"--steps", "70", "--validate-every", "60"}));
   std::vector<long> steps;
   for (const Json& line : log_of(files / "out")) {
     steps.push_back(line.at("step"));
     for (const char* name : {"loss", "rss_mib", "rate"}) CHECK(line.at(name).get<double>() > 0);
-    CHECK(line.at("epoch") == steps.back() / 25);  // of the next batch
+    CHECK(line.at("epoch") == steps.back() / 25);  // epoch of the next batch
     for (const char* name : {"exact_match", "token_error", "bleu", "chrf", "valid_loss"})
       CHECK(line.contains(name) == (steps.back() != 50));
   }
   CHECK(steps == std::vector<long>{50, 60, 70});
-  const std::string last = read(files / "out/last.safetensors");  // which a second run keeps
+  const std::string last = read(files / "out/last.safetensors");  // a second run keeps it
   output_of(files.train("out", twenty_steps));
   CHECK(read(files / "out/last.previous.safetensors") == last);
 }
 
-TEST_CASE("attune train: updates that are not finite are skipped and counted; divergence is told") {
+TEST_CASE("attune train: skips and counts non-finite updates; reports divergence") {
   const Words files;
   output_of(files.train("out", twenty_steps + Arguments{"--average", "0"}));
   const std::string last = files / "out/last.safetensors";
@@ -640,14 +639,14 @@ TEST_CASE("attune train: updates that are not finite are skipped and counted; di
   const std::vector<std::string> lines = lines_of(result.err);
   REQUIRE(lines.size() == 11);
   CHECK(lines[0].starts_with("step 21: the update is skipped: the loss is "));
-  CHECK(lines[10] == "attune: train: 10 updates in a row were skipped, the last one of step 30");
+  CHECK(lines[10] == "attune: train: 10 consecutive updates were skipped, the last one at step 30");
   const Safetensors left = load_safetensors(last);
   CHECK(left.metadata.at("divergence.skipped") == "10");
-  for (const auto& [name, tensor] : file.tensors)  // no update was made
+  for (const auto& [name, tensor] : file.tensors)  // the weights are unchanged
     CHECK(tensor.to_vector<float>() == left.tensors.at(name).to_vector<float>());
 }
 
-TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused by name") {
+TEST_CASE("attune: refuses a truncated or changed checkpoint with its name") {
   const Words files;
   const std::string file = files / "run/last.safetensors",
                     whole = read(TrainedWords::get() / "model/last.safetensors");
@@ -687,8 +686,7 @@ TEST_CASE("attune: a checkpoint that is cut short or changed anywhere is refused
   }
 }
 
-TEST_CASE(
-    "attune: a checkpoint that claims enormous sizes is refused without the memory for them") {
+TEST_CASE("attune: refuses a checkpoint with enormous sizes before it allocates memory for them") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return;  // a sanitizer needs more address space than the test leaves
 #endif
@@ -705,7 +703,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothing is made") {
+TEST_CASE("attune: errors of options and pairs are one line, status 1, and create no files") {
   const Words files;
   const std::string bad = files / "bad.tsv", out = files / "out";
   const auto train = [&](const Arguments& more) {
@@ -716,20 +714,21 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothi
   check_refused({
       {train(valid + Arguments{"--source-tokens", "words", "--target-tokens", "words", "--tokens",
                                "words", "--pieces", "20"}),
-       "--pieces: it has no effect without tokens bpe or unigram"},
+       "--pieces: has no effect without --tokens bpe or unigram"},
       {train({"--batch", "0"}), "--batch: '0' is not a whole number from 1 to 1000000000"},
-      {train(valid + Arguments{"--jobs", "2"}), "--jobs: it has no effect without seeds"},
+      {train(valid + Arguments{"--jobs", "2"}), "--jobs: has no effect without --seeds"},
       {train({"--model", "lstm"}), "--model: 'lstm' is not one of bahdanau, ..."},
       {train({"--valid", files / "none"}), files / "none" + ": cannot be read..."},
-      {train({}), "--train: no pair of " + bad + " can be held out (at most 0 of 1..."},
+      {train({}), "--train: no pairs of " + bad + " can be held out (at most 0 of 1..."},
       {train({"--learning-rate", "1"}),
        "'--learning-rate' is not an option; --help-all lists them"},
       {{}, "no command: train, predict, ..."},
-      {{"train"}, "--train: pairs were expected: a TSV (source TAB target), or two text files"},
+      {{"train"}, "--train: missing, expected a TSV (source TAB target) or two text files"},
       {{"trian"}, "'trian' is not a command: train, predict, ..."},
       {{"predict", "--model", files.path(), "a"},
-       files.path() + ": neither it nor a directory in it has a best.safetensors"},
-      {{"train", files / "train.tsv", "--out", ""}, "--out: a directory was expected"},
+       files.path() + ": neither it nor a subdirectory contains best.safetensors"},
+      {{"train", files / "train.tsv", "--out", ""},
+       "--out: the path is empty, expected a directory"},
       {{"train", files / "train.tsv", "--out", files / "train.tsv"}, files / "train.tsv..."},
   });
   for (const auto& [pairs, more, error] :
@@ -737,14 +736,14 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and nothi
            {"a\tb\nno tab\n", {}, ":2: one column, expected source TAB target"},
            {"a\tb\nno tab\n", {"--swap"}, ":2: one column, expected target TAB source"},
            {"a\tb\xff\n", {}, ":1: byte 4 of the line (0xFF) is not UTF-8, expected text in UTF-8"},
-           {"", {}, ": there is no pair, expected lines of source TAB target"}}) {
+           {"", {}, ": contains no pairs, expected lines of source TAB target"}}) {
     write(bad, pairs);
     check_refused({{train(more), bad + error}});
   }
   const std::string bytes = files / "\xff";
   write(bytes, "a\tb\n");
   check_refused({{Arguments{"train", bytes, "--out", out} + valid,
-                  "--train: " + in_quotes(bytes) + " is not UTF-8, as checkpoints are"}});
+                  "--train: " + in_quotes(bytes) + " is not UTF-8, which checkpoints require"}});
   CHECK_FALSE(std::filesystem::exists(out));
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A training whose disk fails at any moment says so in one line, keeps what it had, and ends the
-same when resumed.
+"""Injects disk errors into trainings. A training must report the error in one line, keep its files,
+and give the same results when resumed.
 
     tests/examples/disk_faults.py LIBRARY PROGRAM [--all]
 
-LIBRARY is tests/support/disk_faults.cpp, PROGRAM is attune. Each call that touches the
-directory of the run fails in turn: of each kind of call and file the first and the last
-one, or all of them.
+LIBRARY is built from tests/support/disk_faults.cpp, PROGRAM is attune. System calls on the run's
+directory fail one after the other: the first and the last of each kind of call and file, or with
+--all each of them.
 """
 import concurrent.futures, os, pathlib, random, re, shutil, subprocess, sys, tempfile
 
@@ -23,7 +23,7 @@ OPTIONS = {
 
 
 class Training:
-    """A small training, in directories below `directory`."""
+    """A small training that runs in subdirectories of `directory`."""
 
     def __init__(self, library, program, task, directory):
         self.library, self.name, self.directory = library, pathlib.Path(program).name, directory
@@ -39,7 +39,7 @@ class Training:
         self.command = [program, "train", "--resume", *files, *OPTIONS[task].split()]
 
     def run(self, out, kind="", at=0):
-        """The finished process, and the calls that `kind` could happen to."""
+        """Runs it; returns the process, and the number of calls that the fault `kind` applies to."""
         calls = out.with_suffix(".calls")
         calls.unlink(missing_ok=True)
         environment = dict(os.environ, LD_PRELOAD=self.library, ATTUNE_FAULT_BELOW=str(out), ATTUNE_FAULT_KIND=kind,
@@ -50,7 +50,7 @@ class Training:
 
 
 def checkpoints(out):
-    """The files of a run but for its log and those of a run before it; each must be whole."""
+    """The files of a run, except logs and files of earlier runs. Checks that each is complete."""
     names = {path.name for path in out.iterdir() if ".previous." not in path.name}
     names -= {"log.jsonl", "attune.lock", "report.html"}
     assert names <= {"best.safetensors", "last.safetensors"}, f"left behind: {names}"
@@ -58,13 +58,13 @@ def checkpoints(out):
 
 
 def contents(out):
-    """All that a run leaves, but for times."""
+    """The results of a run, without times."""
     return dict(checkpoints(out), log=log(out / "log.jsonl"))
 
 
 def check(training, before, expected, kind, at):
-    """One fault, in a run that starts from the directory `before`, or a new one. Whether it ended
-    the run."""
+    """Injects one fault into a run that starts from a copy of `before`, or from an empty directory.
+    Returns whether the fault ended the run."""
     out = training.directory / f"{before.name if before else 'new'}-{kind}-{at}"
     if before:
         shutil.copytree(before, out)
@@ -91,7 +91,7 @@ def check(training, before, expected, kind, at):
 
 
 def chosen(calls, everything):
-    """The numbers of the calls that are to fail, from 1."""
+    """Indices of the calls that fail, from 1."""
     places = {}
     for number, call in enumerate(calls, 1):
         places.setdefault(TEMPORARY.sub(".tmp", call), []).append(number)
@@ -105,7 +105,7 @@ def check_training(library, program, task, everything):
         process, calls = training.run(directory / "whole", "EIO")
         assert process.returncode == 0, process.stderr
         expected = contents(directory / "whole")
-        # A run that ends in its middle, as its second last.safetensors cannot take its place.
+        # An interrupted run: its second last.safetensors cannot be renamed.
         renames = [n for n, call in enumerate(calls, 1) if call.startswith("rename") and "/last.safetensors" in call]
         training.run(directory / "half", "EIO", renames[1])
         assert checkpoint(directory / "half/last.safetensors") != expected["last.safetensors"]

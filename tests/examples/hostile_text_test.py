@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a file says, or is called, reaches no output as a control character, nor as markup.
+"""Control characters and markup in the contents and names of files must be escaped in all output.
 
     tests/examples/hostile_text_test.py build/examples/{attune,speech}
 
@@ -10,10 +10,10 @@ import array, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, wa
 
 CONTROLS, TAG = "\x1b[31m\x9b\u202e\x7f", "</script>"
 HOSTILE = CONTROLS + TAG
-# All but line breaks and TABs.
+# All control characters except line breaks and TABs.
 RAW = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
-# But for the isolates U+2068 and U+2069, which captions put around a text. Plain predictions and scores
-# in a pipe have marks of the direction of writing, where the language has them.
+# Except the isolates U+2068 and U+2069, which enclose texts in captions. Plain predictions and scores in
+# a pipe may contain bidirectional marks, which some languages need.
 DIRECTION = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066\u2067]")
 PLAIN = re.compile(r"(predict|score)(?!.*--json)")
 WRITTEN = {".html", ".json", ".jsonl", ".svg", ".TextGrid", ".tsv", ".txt"}
@@ -21,7 +21,7 @@ SIZES = "--hidden 8 --attention 8 --batch 4 --steps 2 --validate-every 1"
 WORDS = f"{SIZES} --tokens words --embedding 8 --readout 8 --encoder-layers 1 --dropout 0"
 TABLE = "--look-back 4 --horizon 2 --segment 2 --hidden 8 --steps 2"
 
-# Paths are relative to a directory with a hostile name, but for {0}: that directory.
+# Paths are relative to a directory with a hostile name; {0} is that directory.
 COMMANDS = {
     "attune": [
         f"train {{0}}/pairs.tsv --valid {{0}}/pairs.tsv --out {{0}}/out {WORDS}",
@@ -82,7 +82,7 @@ def write_inputs(directory):
 
 
 def spoil(source, target):
-    """A checkpoint with hostile entries, and without the checksum that they would not match."""
+    """Saves a checkpoint with hostile metadata entries and without a checksum."""
     data = source.read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + size])

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Training runs that are killed and resumed end with the bits of one that is left alone: weights,
-state and log.
+"""Training runs that are killed and resumed must give the same weights, state and log, bit for bit, as
+an uninterrupted run.
 
     tests/examples/kill_resume.py build/examples/attune --kills 200 --seed 1
 
-So many SIGKILLs in all, at moments that the seed draws: from the start of the program on, in steps,
-in validations, and a third of them while a file is being written. SIGTERM, SIGINT and SIGHUP come
-between, and often; they end a run too.
+--kills is the total number of SIGKILLs, at random times (--seed): during start, steps and validations,
+and a third of them while a file is written. SIGTERM, SIGINT and SIGHUP are sent in between.
 """
 import argparse, json, pathlib, random, signal, struct, subprocess, tempfile, time
 
@@ -18,7 +17,7 @@ WORDS = """--tokens characters --metric exact --schedule late-decay --batch 16 -
 
 
 def pairs(count, draw):
-    """Numbers in letters, which are translated from right to left."""
+    """Number words; the target is in reverse order."""
     lines = [[draw.randrange(40) for _ in range(draw.randint(1, 9))] for _ in range(count)]
     return [(" ".join(f"s{n}" for n in line), " ".join(f"t{n}" for n in line[::-1])) for line in lines]
 
@@ -51,7 +50,7 @@ def is_writing(out):
 
 
 class Life:
-    """One start of a program."""
+    """A running program."""
 
     def __init__(self, command):
         self.command = command
@@ -63,7 +62,7 @@ class Life:
         return self.process.returncode
 
     def end(self, number, seconds, out, when_writing):
-        """Sends a signal after these seconds, or sooner when a file is being written. Whether it
+        """Sends a signal after these seconds, or earlier while a file is written. Returns whether it
         ended the program."""
         last = time.monotonic() + seconds
         while time.monotonic() < last and self.process.poll() is None and not (when_writing and is_writing(out)):
@@ -72,13 +71,13 @@ class Life:
         if number == signal.SIGTERM:
             self.process.send_signal(number)  # as `timeout` does, to the program and to its group
         status = self.wait()
-        # Before a run begins there is nothing to save, and a signal ends the program by itself.
+        # Before a run begins, the default action of the signal ends the program.
         assert status in (0, -number, 128 + number), f"{' '.join(self.command)}: {status} after signal {number}"
         return status != 0
 
 
 def checkpoint(path):
-    """The bytes of each tensor, and what is said of the run but for its time."""
+    """The bytes of each tensor, and the metadata without times."""
     data = path.read_bytes()
     start = 8 + struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:start])
@@ -102,7 +101,7 @@ def check_same(run, whole):
         assert not other, f"{run / file}: other values in {other}"
         assert said == expected_said, f"{run / file}: {set(said.items()) ^ set(expected_said.items())}"
     assert log(run / "log.jsonl") == log(whole / "log.jsonl"), f"{run}: another log"
-    # What a run that was killed before its first last.safetensors had is kept by the next one.
+    # The next run renames files of a run that was killed before its first last.safetensors.
     names = sorted(path.name for path in run.iterdir() if ".previous." not in path.name and path.name != "report.html")
     assert names == ["best.safetensors", "last.safetensors", "log.jsonl"], names
 

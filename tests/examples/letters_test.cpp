@@ -21,12 +21,12 @@ const std::vector<std::string> german = {
     "Der Mann sieht den Hund.", "Das ist der Mann, den der Hund sieht!", "Er sagt: der Hund. Hund?",
     "ALLES IN GROSSBUCHSTABEN IST ANDERS", "Die Stadt im Norden der USA (im Winter) ist kalt."};
 
-TEST_CASE("visible: what is not seen is escaped, and a mark that stands alone") {
+TEST_CASE("visible: escapes invisible characters, and a leading combining mark") {
   CHECK(visible("a b\u200B\u00A0\uFEFF\t") == "a b\\u200b\\u00a0\\ufeff\\u0009");
   CHECK(visible("\u0301e\u0301 हिन्दी 日本") == "\\u0301e\u0301 हिन्दी 日本");
 }
 
-TEST_CASE("Truecaser: the first word of a sentence has the case that it has within others") {
+TEST_CASE("Truecaser: the first word of a sentence gets its case within sentences") {
   const Truecaser truecaser = learnt(german);
   CHECK(truecaser.encode("Der Hund.") == "der Hund.");
   CHECK(truecaser.encode("hund der Stadt") == "Hund der Stadt");
@@ -38,7 +38,7 @@ TEST_CASE("Truecaser: the first word of a sentence has the case that it has with
   CHECK(truecaser.encode(" . ?") == " . ?");
 }
 
-TEST_CASE("Truecaser: a line in capitals, and words in a case that was not seen") {
+TEST_CASE("Truecaser: a line in capitals, and words in an unseen case") {
   const Truecaser truecaser = learnt(german);
   CHECK(truecaser.encode("DER HUND, IM WINTER DER USA: ÄRGER?") ==
         "der Hund, im Winter der USA: ärger?");
@@ -47,7 +47,7 @@ TEST_CASE("Truecaser: a line in capitals, and words in a case that was not seen"
   CHECK(truecaser.encode("Anna und Berta") == "Anna und Berta");
 }
 
-TEST_CASE("Truecaser: the most frequent case, lower case among equals; other cases stay") {
+TEST_CASE("Truecaser: most frequent case; lower case if equal; keeps other known cases") {
   const Truecaser truecaser =
       learnt({"x Reich reich reich May may", "x MAY", "und reich ist May may MAY"});
   CHECK(truecaser.encode("Reich Reich may") == "reich Reich may");
@@ -56,14 +56,14 @@ TEST_CASE("Truecaser: the most frequent case, lower case among equals; other cas
   CHECK(words == std::vector<std::string>{"ist", "may", "May", "MAY", "reich", "Reich"});
 }
 
-TEST_CASE("Truecaser: sentences begin with a capital where most lines did") {
+TEST_CASE("Truecaser: sentences begin with a capital if most lines did") {
   CHECK(learnt(german).decode("der Hund . er sagt: »ja!« (ǆ 3. mai") ==
         "Der Hund . Er sagt: »ja!« (ǅ 3. Mai");
   CHECK(learnt({"der Hund.", "ein Hund", "Der Mann", "DER MANN", "DER MANN", "DER MANN"})
             .decode("der Hund") == "der Hund");
 }
 
-TEST_CASE("Truecaser: a text in lower case stays so, and one without case has no words") {
+TEST_CASE("Truecaser: keeps lower-case text; learns no words from text without case") {
   const Truecaser lower = learnt({"the dog sees the man .", "a dog !"});
   CHECK(lower.encode("The Dog sees THE MAN .") == "the dog sees the man .");
   CHECK(lower.encode("A DOG SINGS") == "a dog sings");
@@ -71,12 +71,12 @@ TEST_CASE("Truecaser: a text in lower case stays so, and one without case has no
   CHECK(learnt({"私 は 3 猫", "猫 は 私"}).words().empty());
 }
 
-TEST_CASE("folded_case: what differs in case alone is the same") {
+TEST_CASE("folded_case: texts that differ only in case are equal") {
   CHECK(folded_case("ÄÖß Привет ΟΔΟΣ 日本") == "äöss привет οδοσ 日本");
   CHECK(folded_case("οδος") == folded_case("ΟΔΟΣ"));
 }
 
-TEST_CASE("Tokenizer: decomposed characters come back composed") {
+TEST_CASE("Tokenizer: decodes decomposed characters to composed ones") {
   const Tokenizer tokenizer = decomposed_characters();
   CHECK(tokenizer.encode("é 한") == Tokens{"e", "\u0301", " ", "\u1112", "\u1161", "\u11AB"});
   CHECK(tokenizer.encode("e\u0301") == tokenizer.encode("é"));
@@ -86,7 +86,7 @@ TEST_CASE("Tokenizer: decomposed characters come back composed") {
   CHECK_THROWS_AS(tokenizer.encode("a\xFF"), Error);
 }
 
-TEST_CASE("Tokenizer: a truecaser before and behind it, and in its JSON") {
+TEST_CASE("Tokenizer: applies a truecaser in encode and decode, and stores it in JSON") {
   const Tokenizer tokenizer =
       Tokenizer().with(std::make_shared<Truecaser>(Tokens{"der", "Hund"}, true));
   for (const Tokenizer& one : {tokenizer, tokenizer_from_json(to_json(tokenizer), read_rewriter)}) {

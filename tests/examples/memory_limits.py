@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Programs with too little memory end with one line that says so, and never hang or abort.
+"""Programs with too little memory must end with a one-line error, and never hang or abort.
 
     tests/examples/memory_limits.py build/examples/{dates,attune}
 
-Each runs with more and more address space, until it succeeds.
+Runs each program with increasing limits of the address space, until it succeeds.
 """
 import pathlib, resource, subprocess, sys, tempfile
 

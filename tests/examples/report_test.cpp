@@ -1,4 +1,4 @@
-// What reports are made of: logs, charts of them, and the page.
+// Parts of reports: logs, charts, and the HTML page.
 #include "attune/report.hpp"
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct LogFile {
   std::string text() const { return read(path); }
 };
 
-TEST_CASE("log: a line has the fields in their order, numbers in their shortest form, at once") {
+TEST_CASE("log: writes fields in order, numbers in their shortest form, unbuffered") {
   const LogFile file;
   LogWriter log(file.path, false);
   CHECK(read_log(file.path).empty());
@@ -32,7 +32,7 @@ TEST_CASE("log: a line has the fields in their order, numbers in their shortest 
   CHECK(read_log(file.path) == Log{{{"z", 0.1}, {"a", -3}, {"m", 1e-7}}, {{"step", 2}}});
 }
 
-TEST_CASE("log: every double reads back as the same bits, one that is not finite as NaN") {
+TEST_CASE("log: doubles read back bit for bit, non-finite ones as NaN") {
   using Limits = std::numeric_limits<double>;
   const LogFile file;
   for (const double value : {1.0 / 3, Limits::max(), Limits::denorm_min(), -0.0, 1e22, 123456789.0,
@@ -49,12 +49,12 @@ TEST_CASE("log: every double reads back as the same bits, one that is not finite
   CHECK(read_log(file.path) == Log{{{"f", 2}}, {}});
 }
 
-TEST_CASE("log: a last line cut short at any byte is ignored") {
+TEST_CASE("log: ignores an incomplete last line") {
   const LogFile file;
   const std::string first = "{\"step\": 1}\n", second = "{\"step\": 2, \"note\": \"é}\"}";
   for (std::size_t length = 0; length <= second.size(); ++length) {
     CAPTURE(length);
-    const bool whole = length == second.size();  // but for the line break
+    const bool whole = length == second.size();  // except the line break
     file.fill(first + second.substr(0, length));
     CHECK(read_log(file.path).size() == (whole ? 2 : 1));
   }
@@ -65,7 +65,7 @@ TEST_CASE("log: a last line cut short at any byte is ignored") {
   CHECK(file.text() == "{\"step\":3}\n");
 }
 
-TEST_CASE("log: a bad line is named by file and line, a file that fails by its reason") {
+TEST_CASE("log: reports an invalid line with file and line, a failing file with the reason") {
   const LogFile file;
   for (const char* bad : {"{\"step\": 2, \"lo", "", "[1, 2]", "{\"step\": 1e999}", "{} {}"}) {
     file.fill("{\"step\": 1}\n" + std::string(bad) + "\n{\"step\": 3}\n");
@@ -86,7 +86,7 @@ std::string drawn(std::vector<double> x, std::vector<double> y, bool log_y = fal
   return svg(Chart{"", "", "", {{"s", std::move(x), std::move(y)}}, log_y});
 }
 
-/// The path that draws the first series.
+/// The SVG path of the first series.
 std::string path_in(const std::string& image) {
   const std::regex path(R"re(<path d="([^"]*)" fill="none" stroke="currentColor")re");
   std::smatch match;
@@ -104,7 +104,7 @@ std::vector<double> heights_in(const std::string& path) {
   return y;
 }
 
-TEST_CASE("chart: one point is a dot, none are told, and a constant is a level line") {
+TEST_CASE("chart: one point is a dot, no points are reported, a constant is a horizontal line") {
   CHECK(contains(drawn({3}, {0.5}), "<title>s: (3, 0.5)</title>"));
   CHECK(contains(drawn({1, 2}, {kNaN, kInfinity}), ">no data</text>"));
   CHECK(contains(drawn({1}, {0}, true), ">no data</text>"));
@@ -114,7 +114,7 @@ TEST_CASE("chart: one point is a dot, none are told, and a constant is a level l
   }
 }
 
-TEST_CASE("chart: a value that is not finite, or that a logarithm does not have, is a gap") {
+TEST_CASE("chart: non-finite values, and values without a logarithm, are gaps") {
   const std::string path = path_in(drawn({0, 1, 2, 3, 4, 5, 6}, {1, 2, kNaN, 3, kInfinity, 2, 1})),
                     log = path_in(drawn({0, 1, 2, 3, 4}, {1, 0.1, 0, -1, 0.01}, true));
   CHECK(count(path, "M") == 3);
@@ -126,7 +126,7 @@ TEST_CASE("chart: a value that is not finite, or that a logarithm does not have,
     CHECK(y.at(i - 1) - y.at(i) == doctest::Approx((y.at(0) - y.at(3)) / 3).epsilon(0.01));
 }
 
-TEST_CASE("chart: ticks are round numbers, none between whole epochs; extremes stay finite") {
+TEST_CASE("chart: ticks are round numbers, integers for integer data; extremes stay finite") {
   const std::string image = drawn({0, 12'000}, {0.013, 0.987}),
                     epochs = drawn({1, 2, 3}, {1, 2, 3});
   for (const char* label : {"0", "0.2", "0.8", "1", "2000", "12000"})
@@ -145,14 +145,14 @@ TEST_CASE("chart: ticks are round numbers, none between whole epochs; extremes s
   }
 }
 
-TEST_CASE("chart: names are escaped, in the legend, and read out; dashes follow six colours") {
+TEST_CASE("chart: names are escaped, in legend and aria-label; dashes after six colours") {
   Chart chart{kNasty, kNasty, kNasty, {{kNasty, {1, 2}, {1, 2}}, {"b", {}, {}}}};
   CHECK(xml_error(svg(chart)) == "");
   chart = {"Loss", "", "", {{"train", {}, {}}, {"test", {}, {}}}};
   CHECK(contains(svg(chart), "role=\"img\" aria-label=\"Line chart Loss: train, test\""));
-  CHECK(count(svg(chart), "h18\"") == 2);  // in the legend
+  CHECK(count(svg(chart), "h18\"") == 2);  // legend entries
   while (chart.series.size() < 8) chart.series.push_back({"s", {0, 1}, {0, 1}});
-  CHECK(count(svg(chart), "stroke-dasharray=\"7 4\"") == 4);  // two series, each with its legend
+  CHECK(count(svg(chart), "stroke-dasharray=\"7 4\"") == 4);  // two series and their legend entries
 }
 
 TEST_CASE("curve: the points of a log that have both fields, scaled") {
@@ -163,11 +163,11 @@ TEST_CASE("curve: the points of a log that have both fields, scaled") {
   CHECK(bleu.y == std::vector<double>{50, 25});
 }
 
-// ---- The page -----------------------------------------------------------------------------------
+// ---- HTML page ----------------------------------------------------------------------------------
 
-TEST_CASE("page: it is well formed whatever text it is given, and fetches nothing") {
+TEST_CASE("page: well-formed XML for any text, without external resources") {
   for (const char* bad : {"<a>", "</a>", "<a></b>", "<a b=1/>", "a & b", "a < b", "\x01"})
-    CHECK(xml_error(bad) != "");  // the check itself
+    CHECK(xml_error(bad) != "");  // tests the check
   const std::string html = pairs::drawings_page(
       kNasty, {{svg(diagonal({kNasty}, {"a", "b"})), kNasty},
                {svg(diagonal({"a"}, Strings(30, "b"))), pairs::isolated("é")}});
@@ -184,7 +184,7 @@ TEST_CASE("page: it is well formed whatever text it is given, and fetches nothin
   CHECK(contains(html, "<figcaption>\u2068é\u2069</figcaption>"));
 }
 
-TEST_CASE("escape: ordinary text and line breaks stay as they are") {
+TEST_CASE("escape: ordinary text and line breaks are unchanged") {
   CHECK(escape("日本語 العربية e\u0301\n\t") == "日本語 العربية e\u0301\n\t");
   CHECK(escape("<&>\"'\x07\x1b") == "&lt;&amp;&gt;&quot;&#39;␇␛");
   CHECK(escape("\xFF|\xED\xA0\x80|\uFFFF").find_first_of("\xED\xFF") == std::string::npos);

@@ -1,4 +1,4 @@
-// A training run, whatever is trained: its directory, who may use it, and what is saved when.
+// Training runs: directories, locks, and saved state.
 #include "attune/run.hpp"
 
 #include <csignal>
@@ -24,7 +24,7 @@ std::string host() {
   return name;
 }
 
-TEST_CASE("DirectoryLock: there is one of a directory at a time, and nothing is left of it") {
+TEST_CASE("DirectoryLock: excludes a second lock, and removes its file") {
   const Directory directory;
   for (int time = 0; time < 2; ++time) {
     const DirectoryLock lock(directory.path());
@@ -37,7 +37,7 @@ TEST_CASE("DirectoryLock: there is one of a directory at a time, and nothing is 
   CHECK(contents_of(directory.path()).empty());
 }
 
-TEST_CASE("DirectoryLock: one that a killed process has left is taken over") {
+TEST_CASE("DirectoryLock: takes over the lock file of a killed process") {
   const Directory directory;
   write(directory / "attune.lock", "process 1 on host h, and a longer text than the next one's\n");
   const DirectoryLock lock(directory.path());
@@ -45,15 +45,15 @@ TEST_CASE("DirectoryLock: one that a killed process has left is taken over") {
         fmt::format("process {} on host {}\n", getpid(), host()));
 }
 
-TEST_CASE("RunDirectory: what dead processes were writing is removed, and nothing else") {
+TEST_CASE("RunDirectory: removes temporary files of dead processes only") {
   const Directory directory;
-  const std::string dead = "4194305";  // no process has so large a number
+  const std::string dead = "4194305";  // larger than any process id
   for (const std::string& name :
        {"best.safetensors." + dead + ".0.tmp", "last.safetensors." + dead + ".17.tmp",
         fmt::format("log.jsonl.{}.0.tmp", getpid())}) {
     write(directory / name, "half of");
   }
-  const pid_t zombie = fork();  // until it is waited for
+  const pid_t zombie = fork();  // a zombie until waitpid
   if (zombie == 0) _exit(0);
   siginfo_t ended;
   waitid(P_PID, static_cast<id_t>(zombie), &ended, WEXITED | WNOWAIT);
@@ -71,7 +71,7 @@ TEST_CASE("RunDirectory: what dead processes were writing is removed, and nothin
   for (const std::string& name : others) CHECK(std::filesystem::exists(directory / name));
 }
 
-TEST_CASE("attune train: another run in the same directory is refused, and changes nothing") {
+TEST_CASE("attune train: refuses a second run in the same directory, changes nothing") {
   const Words directory;
   const std::string out = directory / "out", last = out + "/last.safetensors";
   int tried = 0;
@@ -90,11 +90,10 @@ TEST_CASE("attune train: another run in the same directory is refused, and chang
   REQUIRE(tried == 3);
   check_same_tensors(Whole::path() + "/last.safetensors", last);
   check_same_tensors(Whole::path() + "/best.safetensors", out + "/best.safetensors");
-  CHECK(contents_of(out).size() == 4);  // with report.html
+  CHECK(contents_of(out).size() == 4);  // including report.html
 }
 
-TEST_CASE(
-    "RunDirectory: where not all files can be renamed, no checkpoint is left without its best") {
+TEST_CASE("RunDirectory: if renaming fails, leaves no last.safetensors without its best weights") {
   const Directory directory;
   for (const char* name : {"best.safetensors", "last.safetensors", "log.jsonl"})
     write(directory / name, name);
@@ -108,8 +107,7 @@ TEST_CASE(
   CHECK_FALSE(std::filesystem::exists(directory / "last.safetensors"));
 }
 
-TEST_CASE(
-    "Run: a signal ends an update or a validation that takes long, and what was before is saved") {
+TEST_CASE("Run: a signal abandons a long update or validation; saves the state before it") {
   for (const bool in_validation : {false, true}) {
     const Directory directory;
     const auto work = [&](std::size_t) {
@@ -145,7 +143,7 @@ TEST_CASE(
   }
 }
 
-/// Ten steps of one weight, with a validation that fails after step 7.
+/// Trains one weight for ten steps; a validation fails after step 7.
 void train(const Directory& directory, bool resume) {
   TrainOptions options;
   options.out = directory.path(), options.resume = resume, options.validate_every = 7;
@@ -171,7 +169,7 @@ void train(const Directory& directory, bool resume) {
   run.finish();
 }
 
-TEST_CASE("Run: where a validation fails, what was learnt since the last one is saved") {
+TEST_CASE("Run: saves the steps since the last validation if a validation fails") {
   const Directory directory;
   const std::filesystem::path last = directory / "last.safetensors";
   set_silent(true);
@@ -187,7 +185,7 @@ TEST_CASE("Run: where a validation fails, what was learnt since the last one is 
   CHECK(log[1].at("step") == 10);
 }
 
-TEST_CASE("Run: a line of the log that is missing is written when the run is resumed") {
+TEST_CASE("Run: resuming writes a missing line of the log") {
   const Directory directory;
   set_silent(true);
   CHECK_THROWS_AS(train(directory, false), Error);
@@ -199,7 +197,7 @@ TEST_CASE("Run: a line of the log that is missing is written when the run is res
   CHECK(read_file(log) == whole);
 }
 
-TEST_CASE("in_processes: every item is worked on once, whatever the number of jobs") {
+TEST_CASE("in_processes: processes every item once, for any number of jobs") {
   for (const int jobs : {1, 3, 10}) {
     const Directory directory;
     std::set<std::size_t> seen;
@@ -212,13 +210,13 @@ TEST_CASE("in_processes: every item is worked on once, whatever the number of jo
   }
 }
 
-TEST_CASE("in_processes: a status there is the status here; a process that is killed, an error") {
+TEST_CASE("in_processes: returns the status of a child; throws if a child is killed") {
   const auto nothing = [](std::size_t) {};
   CHECK(in_processes(
             3, 2, [](std::size_t i) { return i == 1 ? 7 : 0; }, nothing) == 7);
   const auto dies = [](std::size_t) { return raise(SIGKILL); };
-  CHECK_THROWS_WITH_AS(in_processes(1, 1, dies, nothing), "run: its process was ended by signal 9",
-                       Error);
+  CHECK_THROWS_WITH_AS(in_processes(1, 1, dies, nothing),
+                       "run: a child process was killed by signal 9", Error);
 }
 
 }  // namespace

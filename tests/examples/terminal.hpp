@@ -1,4 +1,4 @@
-// A program in a terminal of its own, with somebody who types.
+// Runs a program in a pseudo-terminal, with simulated input.
 #pragma once
 
 #include <chrono>
@@ -43,8 +43,7 @@ class Terminal {
       throw std::runtime_error("the terminal takes nothing");
   }
 
-  /// What is shown from here on until `text` was; what follows is for the next call. Line breaks:
-  /// \n.
+  /// Waits until `text` is shown. Returns the output up to and including it; line breaks are \n.
   std::string shown_until(const std::string& text) {
     while (unread_.find(text) == unread_.npos) {
       if (!read_more()) throw std::runtime_error("'" + text + "' is not shown, but: " + unread_);
@@ -52,7 +51,7 @@ class Terminal {
     return take(unread_.find(text) + text.size());
   }
 
-  /// What is shown to the end of the program, whose exit status must be 0.
+  /// The remaining output; the exit status must be 0.
   std::string shown_to_the_end() {
     while (read_more()) {
     }

@@ -1,4 +1,4 @@
-// What the tests of the programs share: runs of them, and their files.
+// Shared by the tests of programs: processes and files.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ inline Arguments operator+(Arguments a, const Arguments& b) {
   return a;
 }
 
-/// A new directory, removed with everything in it; paths as text, for command lines.
+/// A temporary directory, removed at the end. Paths are strings, for command lines.
 class Directory {
  public:
   std::string operator/(const std::string& name) const { return (scratch_ / name).string(); }
@@ -58,7 +58,7 @@ inline void write(const std::string& path, std::string_view text) {
   REQUIRE_MESSAGE(file.good(), path);
 }
 
-/// Every file below a directory with its contents.
+/// All files below a directory, with their contents.
 inline std::map<std::string, std::string> contents_of(const std::string& directory) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
@@ -79,10 +79,10 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
 }
 
-/// Lines of text, which do nothing to a terminal.
+/// True if the text has no control characters except line breaks.
 inline bool is_plain(std::string_view text) { return printable(text, "\n") == text; }
 
-/// Runs a program, on one thread unless the test says otherwise.
+/// Runs a program, on one thread by default.
 inline ProcessResult run_program(const std::string& program, const Arguments& arguments,
                                  ProcessOptions options = {}) {
   options.environment.emplace("ATTUNE_THREADS", "1");
@@ -91,7 +91,7 @@ inline ProcessResult run_program(const std::string& program, const Arguments& ar
   return result;
 }
 
-/// The --help of each command ends with an example of it.
+/// Checks that the --help of each command ends with an example.
 inline void check_examples(const std::string& program, const Arguments& commands) {
   const std::string name = std::filesystem::path(program).filename().string();
   for (const std::string& command : commands) {
@@ -102,7 +102,7 @@ inline void check_examples(const std::string& program, const Arguments& commands
   }
 }
 
-/// The one line on standard error of a program that failed as it should: status 1, "NAME: ...".
+/// Checks for status 1 and a single error line "NAME: ...", and returns the line.
 inline std::string error_line(const std::string& name, const ProcessResult& result) {
   CAPTURE(result.err);
   CHECK(result.status == 1);
@@ -114,7 +114,7 @@ inline std::string error_line(const std::string& name, const ProcessResult& resu
   return result.err.substr(0, result.err.find('\n'));
 }
 
-/// Byte for byte the same tensors; metadata such as seconds may differ.
+/// Checks that tensors are equal byte for byte; metadata such as seconds may differ.
 inline void check_same_tensors(const std::string& a, const std::string& b) {
   const Safetensors first = load_safetensors(a), second = load_safetensors(b);
   REQUIRE(first.tensors.size() > 10);
@@ -129,7 +129,7 @@ inline void check_same_tensors(const std::string& a, const std::string& b) {
   }
 }
 
-/// How many steps the checkpoint was trained for.
+/// The number of steps of the checkpoint.
 inline long step_of(const std::string& path) {
   return std::stol(load_safetensors(path).metadata.at("step"));
 }
@@ -141,7 +141,7 @@ inline std::vector<Json> log_of(const std::string& directory) {
   return lines;
 }
 
-/// The same without what depends on the machine.
+/// The same without machine-dependent fields.
 inline std::vector<Json> learnt_in(const std::string& directory) {
   std::vector<Json> lines = log_of(directory);
   for (Json& line : lines) {

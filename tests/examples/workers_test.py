@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""One training by several workers: the bits of one alone, also when it is killed and others go on.
+"""Training with several workers must be reproducible bit for bit with one worker, also when it is killed
+and resumed with another number of workers.
 
     tests/examples/workers_test.py build/examples/attune --kills 2
 
-With --kills N, a random worker of each training is killed N times, at random moments; another number
-of them goes on.
+With --kills N, a random worker of each training is killed N times, at random times; the training is
+resumed with another number of workers.
 """
 import argparse, os, pathlib, random, signal, subprocess, sys, tempfile, time
 
@@ -28,7 +29,7 @@ def run(workers, *command):
 
 
 def errors_of(workers, *command):
-    """What a program says that refuses something: its own lines, without mpirun's."""
+    """The error lines of a failing program, without those of mpirun."""
     process = start(workers, *command)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1, f"{command}: {process.returncode}"
@@ -36,15 +37,15 @@ def errors_of(workers, *command):
 
 
 def workers_of(process):
-    """Process numbers of those that this mpirun started. That of MPICH has a child that did."""
+    """Ids of the processes that this mpirun started; with MPICH, its child starts them."""
     children = pathlib.Path(f"/proc/{process}/task/{process}/children")
     own = [int(child) for child in children.read_text().split()] if children.exists() else []
     return [worker for child in own for worker in workers_of(child) or [child]]
 
 
 def kill_one(process, seconds, draw, report):
-    """Kills one of the workers after so many seconds. Whether there still was one. One that is killed when it has
-    ended, behind the report, changes nothing."""
+    """Kills one of the workers after some seconds. Returns False if none was running. A kill after the
+    report changes nothing."""
     try:
         process.communicate(timeout=seconds)
         return False
@@ -85,7 +86,7 @@ def check_training(program, name, directory, kills, draw):
 
 
 def check_predictions(program, directory):
-    """Of several workers the first one reads standard input and writes all lines in order."""
+    """The first worker reads standard input and writes all lines in order."""
     command = [program, "predict", "--model", str(directory / "sentences-once" / "best.safetensors"),
                "--batch", "1", "--best", "2"]
     lines = (directory / "train.source").read_text()
@@ -107,7 +108,7 @@ def check_refusals(program, directory):
                        ":", "-n", "1", program, "train", "--shards", "2", *out, "--rate", "0.002")
     assert "worker 1 of 2 on" in line and "rate = 0.002" in line and "rate = 0.001" in line, line
     [line] = errors_of(2, program, "train", *out, "--seeds", "2")
-    assert "--seeds: the 2 workers of mpirun train one model together, expected one process" in line, line
+    assert "--seeds: expected one process, but mpirun started 2 workers" in line, line
     [line] = errors_of(1, program, "train", *out[:2], "a", ":", "-n", "1", program, "train", *out[:2], "b")
     assert "worker 1 of 2 on" in line and "has out = b" in line and "has out = a" in line, line
     alone = subprocess.run([program, "train", *out], env=dict(ENVIRONMENT, OMPI_COMM_WORLD_SIZE="2"), text=True,
@@ -117,7 +118,7 @@ def check_refusals(program, directory):
 
 
 def check_other_commands(program, directory):
-    """Those of one worker end: the others do not wait for it, or it for them."""
+    """Errors of one worker end all: none waits for another."""
     best, pairs = str(directory / "sentences-once" / "best.safetensors"), str(directory / "train.tsv")
     for command in (["score", pairs, "--model", best], ["align", pairs, "--model", best, "--format", "pharaoh"],
                     ["evaluate", pairs, "--model", best], ["report", pairs, "--model", best],
@@ -128,7 +129,7 @@ def check_other_commands(program, directory):
 
 
 def check_other_directory(program, directory):
-    """Workers that do not see what the first one writes."""
+    """Workers that cannot see the files of the first one."""
     (directory / "elsewhere").mkdir()
     command = [program, "train", str(directory / "train.tsv"), "--out", "own", "--shards", "2", "--steps", "2"]
     both = subprocess.run(["mpirun", "-n", "1", "-wdir", str(directory), *command, ":", "-n", "1",
@@ -138,7 +139,7 @@ def check_other_directory(program, directory):
 
 
 def check_signal(program, directory):
-    """A signal ends an update that takes seconds, and the weights before it are saved."""
+    """A signal abandons an update that takes seconds; the weights before it are saved."""
     out = directory / "signalled"
     process = start(2, program, "train", str(directory / "train.tsv"), "--out", str(out), "--shards", "2", "--threads", "1",
                     "--hidden", "1024", "--batch", "1200")
@@ -151,7 +152,7 @@ def check_signal(program, directory):
 
 
 def check_other_data(program, directory, draw):
-    """The second worker reads another file of the same name, in a directory of its own."""
+    """The second worker reads a different file with the same name in its own directory."""
     other = directory / "other"
     other.mkdir(exist_ok=True)
     os.chdir(directory)

@@ -1,11 +1,11 @@
-"""Files of attune in Python: safetensors, attention weights, logs. Needs numpy; checksums are
-verified and written where the package xxhash (Debian: python3-xxhash) is installed.
+"""Reads and writes files of attune: safetensors, attention weights, logs. Needs numpy. Checksums are
+verified and written if the package xxhash (Debian: python3-xxhash) is installed.
 
     tensors, metadata = read_safetensors("attune-model/best.safetensors")
     [(source, target, weights), *others] = read_attention("attention.json")
     losses = [line["loss"] for line in read_log("attune-model/log.jsonl") if "loss" in line]
 
-What is wrong with a file is an Error of one line.
+Invalid files raise an Error with a one-line message.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ except ImportError:
     xxhash = None
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4"}
-WRITTEN = ("F64", "F32", "I32")  # those that attune reads
+WRITTEN = ("F64", "F32", "I32")  # the types that attune supports
 CHECKSUM, CHECKSUM_FUNCTION = "attune.checksum", "attune.checksum_function"
 
 
@@ -33,8 +33,8 @@ class Error(Exception):
 
 
 class Attention(NamedTuple):
-    source: list  # the tokens that were read
-    target: list  # the tokens that were written
+    source: list  # source tokens
+    target: list  # target tokens
     weights: np.ndarray  # (target, source)
 
 
@@ -42,7 +42,7 @@ class Attention(NamedTuple):
 
 
 def read_safetensors(path):
-    """The tensors by name, and the metadata without the checksum. BF16 becomes float32."""
+    """Returns the tensors by name, and the metadata without the checksum. Converts BF16 to float32."""
     data = pathlib.Path(path).read_bytes()
     try:
         header, data = split_header(data)
@@ -56,7 +56,7 @@ def read_safetensors(path):
 
 
 def write_safetensors(path, tensors, metadata=None):
-    """Writes float64, float32 and int32 arrays, or changes nothing; a checksum needs xxhash."""
+    """Writes float64, float32 and int32 arrays atomically; with a checksum if xxhash is installed."""
     tensors = {name: np.asarray(x, order="C") for name, x in sorted(tensors.items())}
     metadata = dict(metadata or {})
     if xxhash:
@@ -66,7 +66,7 @@ def write_safetensors(path, tensors, metadata=None):
         header[name] = {"dtype": format_name(name, x), "shape": x.shape, "data_offsets": [at, at + x.nbytes]}
         at += x.nbytes
     text = json.dumps(header, ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)  # so that the tensors are aligned in the file
+    text += b" " * (-len(text) % 8)  # aligns the tensors in the file
     unfinished = f"{path}.unfinished"
     with open(unfinished, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
@@ -76,24 +76,22 @@ def write_safetensors(path, tensors, metadata=None):
 
 
 def split_header(data):
-    """The header, and the bytes after it."""
-    if len(data) < 8:
-        raise ValueError("it is shorter than its header")
-    (length,) = struct.unpack("<Q", data[:8])
+    """Returns the header and the bytes after it."""
+    length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else 0
     if length > len(data) - 8:
-        raise ValueError("it is shorter than its header")
+        raise ValueError("the file is shorter than its header")
     return json.loads(data[8 : 8 + length]), memoryview(data)[8 + length :]
 
 
 def check_places(header, available):
-    """Tensors must follow one another without gap or overlap, up to the end of the file."""
+    """Raises ValueError unless the tensors fill the file without gaps or overlap."""
     at = 0
     for begin, end, name in sorted((*entry["data_offsets"], name) for name, entry in header.items()):
         if begin != at or end < begin:
-            raise ValueError(f"{name!r} leaves a gap or overlaps")
+            raise ValueError(f"{name!r} overlaps the tensor before it, or leaves a gap")
         at = end
     if at != available:
-        raise ValueError(f"its tensors take {at} bytes, but it has {available}")
+        raise ValueError(f"the tensors have {at} bytes, but the file has {available}")
 
 
 def read_tensor(name, entry, data):
@@ -101,7 +99,7 @@ def read_tensor(name, entry, data):
         raise ValueError(f"dtype {entry['dtype']!r} of {name!r} is not one of {', '.join(DTYPES)}")
     dtype, shape, (begin, end) = np.dtype(DTYPES[entry["dtype"]]), tuple(entry["shape"]), entry["data_offsets"]
     if math.prod(shape) * dtype.itemsize != end - begin:
-        raise ValueError(f"{name!r} {shape} does not take {end - begin} bytes")
+        raise ValueError(f"{name!r} of shape {shape} does not have {end - begin} bytes")
     x = np.ndarray(shape, dtype, data[begin:end]).copy()
     return (x.astype("<u4") << 16).view("<f4") if entry["dtype"] == "BF16" else x
 
@@ -110,11 +108,11 @@ def format_name(name, x):
     for written in WRITTEN:
         if x.dtype == DTYPES[written]:
             return written
-    raise Error(f"{name!r} is {x.dtype}, but attune has float64, float32 and int32")
+    raise Error(f"{name!r} is {x.dtype}, expected float64, float32 or int32")
 
 
 def checksum(tensors, metadata):
-    """As tensor/safetensors.hpp describes it."""
+    """XXH3-64 of metadata and tensors; tensor/safetensors.hpp defines the byte sequence."""
     hash = xxhash.xxh3_64()
 
     def add(data):
@@ -131,36 +129,36 @@ def checksum(tensors, metadata):
 
 
 def verify_checksum(path, tensors, metadata):
-    """Takes the checksum out of the metadata. Files of other programs have none."""
+    """Verifies the checksum and removes it from the metadata. Files of other programs have none."""
     expected, function = metadata.pop(CHECKSUM, None), metadata.pop(CHECKSUM_FUNCTION, None)
     if expected is None and function is None:
         return
     if expected is None or function != "XXH3-64":
-        raise Error(f"{path}: its checksum is {expected!r} by {function!r}, but one by 'XXH3-64' was expected")
+        raise Error(f"{path}: its checksum is {expected!r} by {function!r}, expected one by 'XXH3-64'")
     if xxhash is None:
-        print(f"{path}: its checksum is not verified: the Python package xxhash is not installed", file=sys.stderr)
+        print(f"{path}: checksum not verified: the Python package xxhash is not installed", file=sys.stderr)
     elif checksum(tensors, metadata) != expected:
-        raise Error(f"{path}: its contents do not match its checksum: it is damaged, or a program changed it without "
-                    "updating the checksum")
+        raise Error(f"{path}: its contents do not match its checksum: the file is damaged, or a program changed it "
+                    "without updating the checksum")
 
 
 # Attention
 
 
 def read_attention(path):
-    """The attention of each pair, from what `align` wrote with --format json."""
+    """Reads the output of `attune align --format json`: one Attention per pair."""
     try:
         lines = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
         if lines.pop() != "":
-            raise ValueError("its last line is cut short")
+            raise ValueError("the last line is incomplete")
         return [attention(**json.loads(line)) for line in lines]
     except (ValueError, TypeError) as error:
-        raise Error(f"{path}: not attention as JSON: {error}") from None
+        raise Error(f"{path}: not the output of align --format json: {error}") from None
 
 
 def attention(source, target, weights):
     if [len(row) for row in weights] != [len(source)] * len(target):
-        raise ValueError(f"weights are not {len(target)} rows of {len(source)}")
+        raise ValueError(f"expected weights of {len(target)} rows and {len(source)} columns")
     return Attention(source, target, np.array(weights, np.float32).reshape(len(target), len(source)))
 
 
@@ -168,7 +166,7 @@ def attention(source, target, weights):
 
 
 def read_log(path):
-    """The lines of a log.jsonl, but for a last one cut short. What was not finite is None."""
+    """Reads the lines of a log.jsonl, except an incomplete last line. Non-finite numbers are None."""
     lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
     log = []
     for number, line in enumerate(lines, 1):
@@ -187,14 +185,14 @@ def read_log(path):
 
 
 class Arguments(argparse.ArgumentParser):
-    """Whose errors are of one line, like all others."""
+    """An argument parser that raises one-line errors."""
 
     def error(self, message):
         raise Error(message)
 
 
 def run(main):
-    """What is wrong becomes one line on standard error, and status 1."""
+    """Calls main(). Errors are printed as one line to standard error, with exit status 1."""
     try:
         main()
     except Error as error:

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Turns the weights of PyTorch's nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.Linear and
-nn.Embedding into a file for nn::load_parameters. Needs numpy alone.
+"""Converts the weights of PyTorch's nn.LSTM, nn.GRU, nn.LSTMCell, nn.GRUCell, nn.Linear and
+nn.Embedding to a file for nn::load_parameters. Needs only numpy.
 
-A module keeps its name: `rnn` of a PyTorch model becomes the scope "rnn". In attune it is
+Modules keep their names: `rnn` of a PyTorch model becomes the scope "rnn". Corresponding layers:
 
     nn.LSTM(D, H)                        nn::Lstm(scope / "rnn", D, H)
     nn.LSTM(D, H, bidirectional=True)    nn::Bidirectional<nn::Lstm>(scope / "rnn", D, H)
     nn.LSTM(D, H, num_layers=2)          nn::Stacked<nn::Lstm>(scope / "rnn", D, H, {.layers = 2})
-    with both                            nn::Stacked<nn::Bidirectional<nn::Lstm>>(
+    with both options                    nn::Stacked<nn::Bidirectional<nn::Lstm>>(
                                              scope / "rnn", D, H, {.layers = 2})
 
-and the same with nn.GRU and nn::Gru. Weights are transposed, as ours stand on the right:
-y = x W + b. Gates have the same order in both. PyTorch's two biases are one here, their sum; only
-in a GRU's candidate the second is apart (b_hn), as it is multiplied by the reset gate.
+and likewise for nn.GRU and nn::Gru. Weights are transposed, since attune computes y = x W + b. The
+gates have the same order. attune stores the sum of PyTorch's two biases, except for the candidate
+of a GRU, where the reset gate multiplies the second bias (b_hn).
 """
 import argparse
 import re
@@ -37,7 +37,7 @@ CELLS = {4: lstm, 3: gru}  # by the number of gates
 
 
 class Module:
-    """The tensors of one module. Each is taken once; those that are left are not understood."""
+    """The tensors of one module. `take` removes each; tensors that remain are not supported."""
 
     def __init__(self, name, tensors):
         self.name, self.tensors = name, tensors
@@ -46,25 +46,25 @@ class Module:
         return ", ".join(".".join(filter(None, [self.name, tensor])) for tensor in tensors)
 
     def take(self, tensor, *shape):
-        """The tensor, whose extents must be these; None is any."""
+        """Removes and returns a tensor. Checks its extents; None matches any."""
         if tensor not in self.tensors:
             raise Error(f"{self.names([tensor])} is missing")
         x = self.tensors.pop(tensor)
         if x.ndim != len(shape) or any(n not in (None, extent) for n, extent in zip(shape, x.shape)):
             expected = ", ".join("any" if n is None else str(n) for n in shape)
-            raise Error(f"{self.names([tensor])} is {x.shape}, but ({expected}) was expected")
+            raise Error(f"{self.names([tensor])} is {x.shape}, expected ({expected})")
         if x.dtype.kind != "f":
-            raise Error(f"{self.names([tensor])} is {x.dtype}, but floating-point numbers were expected")
+            raise Error(f"{self.names([tensor])} is {x.dtype}, expected floating-point numbers")
         return x if x.dtype == np.float64 else x.astype(np.float32)
 
 
 def cell(module, suffix, inputs, biased):
-    """The function that names the parameters of a cell, and the cell's tensors."""
+    """Returns the function that converts the cell's tensors, and the tensors."""
     W_hh = module.take(f"weight_hh{suffix}", None, None)
     rows, H = W_hh.shape
     if rows not in (4 * H, 3 * H):
-        raise Error(f"{module.names(['weight_hh' + suffix])} is {W_hh.shape}, but ({4 * H}, {H}) of an LSTM or "
-                    f"({3 * H}, {H}) of a GRU was expected")
+        raise Error(f"{module.names(['weight_hh' + suffix])} is {W_hh.shape}, expected ({4 * H}, {H}) of an LSTM or "
+                    f"({3 * H}, {H}) of a GRU")
     W_ih = module.take(f"weight_ih{suffix}", rows, inputs)
     b_ih, b_hh = (module.take(f"bias_{part}{suffix}", rows) if biased else np.zeros(rows, W_hh.dtype)
                   for part in ("ih", "hh"))
@@ -72,7 +72,7 @@ def cell(module, suffix, inputs, biased):
 
 
 def recurrent(module):
-    """nn.LSTM and nn.GRU, with tensors such as weight_ih_l0_reverse; their cells have weight_ih."""
+    """Converts nn.LSTM and nn.GRU (weight_ih_l0_reverse, ...), or nn.LSTMCell and nn.GRUCell (weight_ih)."""
     layers = {int(match[1]) for match in (re.search(r"_l(\d+)", tensor) for tensor in module.tensors) if match}
     biased = any(tensor.startswith("bias_") for tensor in module.tensors)
     both_ways = any(tensor.endswith("_reverse") for tensor in module.tensors)
@@ -83,7 +83,7 @@ def recurrent(module):
             suffix = f"_l{layer}{reverse}" if layers else ""
             parameters_of, tensors = cell(module, suffix, inputs, biased)
             parameters |= parameters_of(above + way, *tensors)
-        inputs = tensors[1].shape[1] * (2 if both_ways else 1)  # what the next layer reads
+        inputs = tensors[1].shape[1] * (2 if both_ways else 1)  # input size of the next layer
     return parameters
 
 
@@ -97,14 +97,14 @@ def embedding(module):
 
 
 def kind_of(module, kinds):
-    """What the names of its tensors say, or the user."""
+    """The conversion function, by the user's choice or by the names of the tensors."""
     if module.name in kinds:
         return kinds[module.name]
     if any(tensor.startswith("weight_ih") for tensor in module.tensors):
         return recurrent
     if "weight" in module.tensors and "bias" not in module.tensors:
-        raise Error(f"{module.names(['weight'])}: of an nn.Embedding (--embedding {module.name}) or an nn.Linear without "
-                    f"bias (--linear {module.name})?")
+        raise Error(f"{module.names(['weight'])} is ambiguous: specify --embedding {module.name} for an nn.Embedding, or "
+                    f"--linear {module.name} for an nn.Linear without bias")
     return linear
 
 
@@ -120,9 +120,8 @@ def renamed(name, names):
 
 
 def import_state(state, kinds=None, names=None):
-    """Parameters of attune from a state dict: name -> array. `kinds`: module -> embedding or
-    linear, where the names of its tensors do not tell; `names`: old -> new beginning of modules'
-    names.
+    """Converts a state dict (name -> array) to parameters of attune. `kinds`: module -> embedding or
+    linear, if its tensor names are ambiguous; `names`: old -> new prefix of module names.
     """
     modules, parameters = {}, {}
     for name, x in state.items():
@@ -130,25 +129,25 @@ def import_state(state, kinds=None, names=None):
         modules.setdefault(module, Module(module, {})).tensors[tensor] = x
     for option in [*(kinds or {}), *(names or {})]:
         if not any(is_within(name, option) for name in modules):
-            raise Error(f"there is no module {option!r}, only {', '.join(modules)}")
+            raise Error(f"unknown module {option!r}, expected one of {', '.join(modules)}")
     for name, module in modules.items():
         for parameter, x in kind_of(module, kinds or {})(module).items():
             path = ".".join(filter(None, [renamed(name, names or {}), parameter]))
             if path in parameters:
-                raise Error(f"two tensors would be called {path}")
+                raise Error(f"two tensors would have the name {path}")
             parameters[path] = x
         if module.tensors:
-            raise Error(f"unused: {module.names(module.tensors)}")
+            raise Error(f"unsupported tensors: {module.names(module.tensors)}")
     return parameters
 
 
 def read_state(path):
-    """A state dict as safetensors or NPZ."""
+    """Reads a state dict from safetensors or NPZ."""
     if not zipfile.is_zipfile(path):
         return read_safetensors(path)[0]
     with zipfile.ZipFile(path) as archive:
         if any(name.endswith("data.pkl") for name in archive.namelist()):
-            raise Error(f"{path}: torch.save wrote this. Write the state dict as NPZ: "
+            raise Error(f"{path}: files of torch.save are not supported. Write the state dict as NPZ: "
                         "np.savez(FILE, **{name: x.numpy() for name, x in model.state_dict().items()})")
     try:
         with np.load(path, allow_pickle=False) as npz:
@@ -159,16 +158,18 @@ def read_state(path):
 
 def main():
     parser = Arguments(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("state", help="a state dict, as safetensors or NPZ")
-    parser.add_argument("out", help="safetensors file to write")
-    parser.add_argument("--embedding", action="append", default=[], metavar="MODULE", help="an nn.Embedding")
-    parser.add_argument("--linear", action="append", default=[], metavar="MODULE", help="an nn.Linear without bias")
+    parser.add_argument("state", help="file of the state dict, safetensors or NPZ")
+    parser.add_argument("out", help="output file, safetensors")
+    parser.add_argument("--embedding", action="append", default=[], metavar="MODULE",
+                        help="MODULE is an nn.Embedding; can be repeated")
+    parser.add_argument("--linear", action="append", default=[], metavar="MODULE",
+                        help="MODULE is an nn.Linear without bias; can be repeated")
     parser.add_argument("--name", action="append", default=[], metavar="OLD=NEW",
-                        help="the scope NEW for the module OLD and those in it; either may be empty")
+                        help="rename module OLD and its submodules to NEW; either may be empty; can be repeated")
     arguments = parser.parse_args()
     for name in arguments.name:
         if name.count("=") != 1:
-            raise Error(f"--name {name}: OLD=NEW was expected")
+            raise Error(f"--name {name}: expected OLD=NEW")
     kinds = dict.fromkeys(arguments.embedding, embedding) | dict.fromkeys(arguments.linear, linear)
     names = dict(name.split("=") for name in arguments.name)
     write_safetensors(arguments.out, import_state(read_state(arguments.state), kinds, names))

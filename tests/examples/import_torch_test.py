@@ -1,6 +1,6 @@
-"""A model of PyTorch, imported by examples/python/import_torch.py, gives PyTorch's results to 1e-5.
+"""Compares a model imported by examples/python/import_torch.py with PyTorch, to 1e-5.
 
-Run with the program run_imported and the source directory. 77, for "skipped", without PyTorch.
+Arguments: the program run_imported, the source directory. Exit status 77 (skipped) without PyTorch.
 """
 import pathlib
 import subprocess

@@ -1,7 +1,7 @@
-"""The Python programs of examples/python: what they read is what the C++ programs wrote, and
-weights in PyTorch's layout give PyTorch's results, those of tests/golden.
+"""Tests examples/python: reads files written by the C++ programs, and compares imported weights in
+PyTorch's layout with PyTorch's results in tests/golden.
 
-Run with the programs run_imported and attune, and the source directory. 77 without numpy.
+Arguments: the programs run_imported and attune, the source directory. Exit status 77 without numpy.
 """
 import json
 import os
@@ -51,8 +51,8 @@ def golden(name):
 
 
 def torch_layout(case, place, suffix):
-    """A layer of a golden file as PyTorch has it: the two biases are any that add up to b, but for
-    a GRU's b_hn."""
+    """Converts a layer of a golden file to PyTorch's layout, with two random biases whose sum is b
+    (except a GRU's b_hn)."""
     b, H = case[f"{place}b"], case[f"{place}W_h"].shape[0]
     b_hh = np.arange(len(b)) / 256 - 1
     b_ih = b - b_hh
@@ -69,7 +69,7 @@ class Test(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def fails(self, expected, program, *arguments):
-        """One line on standard error, and status 1."""
+        """Checks for one line on standard error and status 1."""
         done = run(sys.executable, PYTHON / program, *arguments, cwd=self.directory)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", f"{program}: {expected}\n"))
 
@@ -80,7 +80,7 @@ class Test(unittest.TestCase):
 
 
 class Safetensors(Test):
-    def test_what_is_written_is_read_back(self):
+    def test_write_and_read_are_inverse(self):
         tensors = {"f32": np.float32([[1, 2, 3]]), "f64": np.float64(1 / 3), "i32": np.zeros((0, 2), np.int32)}
         path = self.directory / "x.safetensors"
         attune.write_safetensors(path, tensors | {"turned": np.arange(6.0).reshape(2, 3).T}, {"名": "é\n"})
@@ -105,30 +105,30 @@ class Safetensors(Test):
         with self.assertRaisesRegex(attune.Error, "damaged.safetensors: its contents do not match its checksum"):
             attune.read_safetensors(path)
 
-    def test_without_xxhash_it_says_that_the_checksum_is_not_verified(self):
+    def test_without_xxhash_warns_that_the_checksum_is_not_verified(self):
         (self.directory / "xxhash.py").write_text("raise ImportError\n")
         done = run(sys.executable, "-c", "import sys, attune; attune.read_safetensors(sys.argv[1])", CHECKPOINT,
                    env={**os.environ, "PYTHONPATH": f"{self.directory}:{PYTHON}"})
         self.assertEqual((done.returncode, done.stderr), (
-            0, f"{CHECKPOINT}: its checksum is not verified: the Python package xxhash is not installed\n"))
+            0, f"{CHECKPOINT}: checksum not verified: the Python package xxhash is not installed\n"))
 
-    def test_a_malformed_file_is_an_error_that_says_why(self):
+    def test_a_malformed_file_is_an_error_with_the_reason(self):
         path = self.directory / "x.safetensors"
         entry = '"dtype":"F32","shape":[2],"data_offsets":'
-        for header, why in ((f'{{"x":{{{entry}[0,4]}}}}', r"'x' \(2,\) does not take 4 bytes"),
-                            (f'{{"x":{{{entry}[4,12]}}}}', "'x' leaves a gap or overlaps"),
-                            (f'{{"x":{{{entry}[0,16]}}}}', "its tensors take 16 bytes, but it has 8"),
+        for header, why in ((f'{{"x":{{{entry}[0,4]}}}}', r"'x' of shape \(2,\) does not have 4 bytes"),
+                            (f'{{"x":{{{entry}[4,12]}}}}', "'x' overlaps the tensor before it, or leaves a gap"),
+                            (f'{{"x":{{{entry}[0,16]}}}}', "the tensors have 16 bytes, but the file has 8"),
                             ('{"x":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}', "dtype 'U8' of 'x' is not one of"),
                             ("{", "not a readable safetensors file: Expecting")):
             path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(4 if "[0,4]" in header else 8))
             with self.assertRaisesRegex(attune.Error, why):
                 attune.read_safetensors(path)
         path.write_bytes(b"\xff" * 8)
-        with self.assertRaisesRegex(attune.Error, "it is shorter than its header"):
+        with self.assertRaisesRegex(attune.Error, "the file is shorter than its header"):
             attune.read_safetensors(path)
 
     def test_other_types_are_not_written(self):
-        with self.assertRaisesRegex(attune.Error, "'x' is int64, but attune has float64, float32 and int32"):
+        with self.assertRaisesRegex(attune.Error, "'x' is int64, expected float64, float32 or int32"):
             attune.write_safetensors(self.directory / "x", {"x": np.arange(3)})
 
 
@@ -147,15 +147,15 @@ class Attention(Test):
         for pair in pairs:
             np.testing.assert_allclose(pair.weights.sum(1), 1, rtol=1e-5)
 
-    def test_what_is_cut_short_is_an_error(self):
+    def test_a_truncated_file_is_an_error(self):
         path = self.align("json")
         path.write_bytes(path.read_bytes()[:-7])
-        with self.assertRaisesRegex(attune.Error, "attention.json: not attention as JSON: "):
+        with self.assertRaisesRegex(attune.Error, "attention.json: not the output of align --format json: "):
             attune.read_attention(path)
 
 
 class Log(Test):
-    def test_a_last_line_that_is_cut_short_is_left_out(self):
+    def test_an_incomplete_last_line_is_ignored(self):
         path = self.directory / "log.jsonl"
         path.write_text('{"step":1,"loss":null}\n{"step":2,"loss":0.5}\n{"step":')
         self.assertEqual(attune.read_log(path), [{"step": 1, "loss": None}, {"step": 2, "loss": 0.5}])
@@ -183,7 +183,7 @@ class Plot(Test):
         self.plot("attention", "a.json", "--out", "a.png")
         self.assertEqual((self.directory / "a.png").read_bytes()[:4], b"\x89PNG")
 
-    def test_a_log_has_its_loss_and_what_validations_measure(self):
+    def test_a_log_has_its_loss_and_the_fields_of_validations(self):
         lines = [{"step": 50 * i, "loss": 1 / i, "rate": 0.1} | ({"bleu": 10 * i} if i % 2 else {}) for i in range(1, 6)]
         (self.directory / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         self.plot("log", "log.jsonl", "--out", "c.svg")
@@ -193,7 +193,7 @@ class Plot(Test):
 
     def test_errors_are_one_line(self):
         (self.directory / "a.json").write_text('{"source":["a"],"target":["b"],"weights":[[1]]}\n')
-        self.fails("--pair 2: a.json has the pairs 1 to 1", "plot.py", "attention", "a.json", "--pair", "2")
+        self.fails("--pair 2: expected 1 to 1, the pairs in a.json", "plot.py", "attention", "a.json", "--pair", "2")
         self.fails("none: No such file or directory", "plot.py", "log", "none")
 
 
@@ -211,7 +211,7 @@ class ImportTorch(Test):
                 expected |= {f"a.rnn.{ours}{p}": case[place + p] for p in ("W_x", "W_h", "b", "b_hn") if place + p in case}
             self.equal(import_torch.import_state(state), expected)
 
-    def test_what_is_imported_gives_the_results_of_the_golden_files(self):
+    def test_imported_weights_give_the_results_of_the_golden_files(self):
         """Each step's input is a row of the table, and the output is the identity."""
         for name in ("bidirectional_lstm", "bidirectional_gru"):
             case = golden(name)
@@ -237,7 +237,7 @@ class ImportTorch(Test):
         self.equal(imported, {"model.cell.W_x": state["cell.weight_ih"].T, "model.cell.W_h": state["cell.weight_hh"].T,
                               "model.cell.b": np.zeros(8), "model.out.W": state["out.weight"].T.astype(np.float32)})
 
-    def test_modules_are_renamed_with_what_is_in_them(self):
+    def test_modules_are_renamed_with_their_submodules(self):
         state = {f"module.{name}.{kind}": np.ones((2, 2) if kind == "weight" else 2) for name in ("a", "a.b", "ab")
                  for kind in ("weight", "bias")}
         self.assertEqual([*import_torch.import_state(state, None, {"module.a": "x", "module": ""})],
@@ -248,26 +248,26 @@ class ImportTorch(Test):
         self.fails(expected, "import_torch.py", "state.npz", "out", *options)
         self.assertFalse((self.directory / "out").exists())
 
-    def test_what_is_missing_unused_or_of_another_shape_is_named(self):
+    def test_missing_unused_and_misshapen_tensors_are_named(self):
         state = {f"rnn.{name}": x for name, x in torch_layout(golden("stacked_lstm"), "layer1.", "l0").items()}
         without = {name: x for name, x in state.items() if name != "rnn.bias_hh_l0"}
         self.refuses("rnn.bias_hh_l0 is missing", without)
         self.refuses("rnn.weight_hh_l1 is missing", state | {"rnn.weight_ih_l1": np.ones((8, 2))})
-        self.refuses("unused: rnn.extra", state | {"rnn.extra": np.ones(3)})
+        self.refuses("unsupported tensors: rnn.extra", state | {"rnn.extra": np.ones(3)})
         self.refuses("weight is missing", {"v": np.ones(3)})
-        self.refuses("rnn.weight_ih_l0 is (8,), but (8, any) was expected", state | {"rnn.weight_ih_l0": np.ones(8)})
-        self.refuses("rnn.weight_hh_l0 is (2, 2), but (8, 2) of an LSTM or (6, 2) of a GRU was expected",
+        self.refuses("rnn.weight_ih_l0 is (8,), expected (8, any)", state | {"rnn.weight_ih_l0": np.ones(8)})
+        self.refuses("rnn.weight_hh_l0 is (2, 2), expected (8, 2) of an LSTM or (6, 2) of a GRU",
                      state | {"rnn.weight_hh_l0": np.ones((2, 2))})
-        self.refuses("rnn.bias_ih_l0 is int64, but floating-point numbers were expected",
+        self.refuses("rnn.bias_ih_l0 is int64, expected floating-point numbers",
                      state | {"rnn.bias_ih_l0": np.arange(8)})
-        self.refuses("e.weight: of an nn.Embedding (--embedding e) or an nn.Linear without bias (--linear e)?",
+        self.refuses("e.weight is ambiguous: specify --embedding e for an nn.Embedding, or --linear e for an nn.Linear without bias",
                      {"e.weight": np.ones((3, 2))})
 
     def test_options_must_fit_the_file(self):
         state = {"a.weight": np.ones((3, 2)), "a.bias": np.ones(3), "b.weight": np.ones((3, 2)), "b.bias": np.ones(3)}
-        self.refuses("there is no module 'c', only a, b", state, "--embedding", "c")
-        self.refuses("two tensors would be called a.W", state, "--name", "b=a")
-        self.refuses("--name b: OLD=NEW was expected", state, "--name", "b")
+        self.refuses("unknown module 'c', expected one of a, b", state, "--embedding", "c")
+        self.refuses("two tensors would have the name a.W", state, "--name", "b=a")
+        self.refuses("--name b: expected OLD=NEW", state, "--name", "b")
         self.fails("none: No such file or directory", "import_torch.py", "none", "out")
 
 

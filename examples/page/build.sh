@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes build/page/attention.html: the library in WebAssembly, in a page that trains a model of dates in any browser.
+# Builds build/page/attention.html: a page with the library in WebAssembly, which trains a model of dates in any browser.
 set -eu
 cd "$(dirname "$0")/../.."
 examples/packages.sh page
 out=build/page
 
-# Headers that do not depend on the CPU, apart from the others of this system, and where meson looks for them.
+# A directory with only the CPU-independent headers of this system, and .pc files for meson.
 mkdir -p $out/headers
 ln -sfn /usr/include/fmt /usr/include/hwy /usr/include/nlohmann /usr/include/xxhash.h $out/headers
 for name in fmt libhwy nlohmann_json libxxhash; do

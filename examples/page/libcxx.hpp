@@ -1,6 +1,6 @@
-// What the library and its tests use and Debian's emscripten lacks, included before every source: std::ranges' algorithms,
-// std::bit_cast and numbers with a point in std::from_chars (its libc++ is of 2021), libhwy's choice of kernels, and CPUs to
-// choose.
+// Included before every source: features that Debian's emscripten (libc++ of 2021) lacks and the library or its tests use.
+// These are std::ranges algorithms, std::bit_cast, std::from_chars for floating point, libhwy's target selection, and CPU
+// affinity.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ requires is_floating_point_v<T> from_chars_result from_chars(const char* begin, 
 
 namespace ranges::detail {
 
-/// As std::less, but of what a projection makes of the elements.
+/// Applies a comparison to projected elements.
 template <class Compare, class Project>
 auto projected(Compare& compare, Project& project) {
   return [&](const auto& a, const auto& b) {

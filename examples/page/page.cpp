@@ -1,6 +1,6 @@
-// The part of attention.html that is C++: models of the reader's choice learn side by side to write the dates of
-// dates.cpp, or to translate the sentences of examples/long_sentences; or a checkpoint of `attune train` is in the page,
-// which `attune report --live` has written. worker.js calls the functions at the end, which take and return JSON.
+// The C++ part of attention.html. Models that the user selects train in parallel on the dates of dates.cpp or the sentences
+// of long_sentences.cpp. A page written by `attune report --live` runs the embedded checkpoint instead. worker.js calls the
+// functions at the end, which take and return JSON.
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -14,7 +14,7 @@
 #define main dates_main
 #include "../dates.cpp"
 #undef main
-// What it includes is included above: the namespace has its own names alone.
+// Its includes have include guards and precede the namespace, which so contains only its own names.
 namespace long_sentences {
 #define main long_sentences_main
 #include "../long_sentences.cpp"
@@ -25,14 +25,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What a reader sees of attention, and sets.
+/// Recorded scores, and attention weights that the user has set.
 struct Watch {
-  bool keeps = false;
-  std::vector<std::pair<Tensor, Tensor>> e;  // (W, 1) of each step, and the window's positions
-  std::map<Index, std::vector<float>> overruled = {};  // α (S) of some steps
+  bool keeps = false;                                  // record scores
+  std::vector<std::pair<Tensor, Tensor>> e;            // per step: scores (W, 1), window positions
+  std::map<Index, std::vector<float>> overruled = {};  // step -> α (S) that replaces the model's
 };
 
-/// Another score, under watch.
+/// Wraps a score function to record and replace its results.
 class Watched : public nn::Score {
  public:
   Watched(const nn::Scope& scope, std::shared_ptr<const nn::Score> score,
@@ -54,7 +54,7 @@ class Watched : public nn::Score {
   std::shared_ptr<Watch> watch_;
 };
 
-/// Sets those of the choices that the options have.
+/// Sets the choices that are options of this model.
 template <class Options>
 Options chosen(Options options, const Json& choices) {
   const models::OptionList list = models::options_of(options);
@@ -108,7 +108,7 @@ struct Learner {
   nn::Adam adam{parameters};
 };
 
-/// Models that learn from the same batches.
+/// A task, and models that train on the same batches.
 struct Lesson {
   Lesson(const models::Vocabularies& sizes, const Json& request)
       : schedule{.rate = request["rate"],
@@ -119,10 +119,10 @@ struct Lesson {
   }
   virtual ~Lesson() = default;
   virtual std::vector<text::Pair> draw() = 0;
-  /// What a model gets right of the first `count` of what is held out.
+  /// Accuracy of a model on the first `count` held-out examples.
   virtual Json right(const Learner& learner, std::size_t count) const = 0;
 
-  std::deque<Learner> learners;  // which never move
+  std::deque<Learner> learners;  // deque: elements are not movable
   nn::LinearDecay schedule;
   Random random{/*seed=*/1};
   Index step = 0;
@@ -154,10 +154,10 @@ struct SentencesLesson : long_sentences::Task, Lesson {
         Lesson({long_sentences::first_word + words, long_sentences::first_word + 2 * words},
                request) {}
   std::vector<text::Pair> draw() override {
-    const double u = random.uniform();  // short ones are frequent, as in examples/long_sentences
+    const double u = random.uniform();  // the distribution of lengths of long_sentences.cpp
     return pairs(1 + static_cast<Index>(longest * u * u), 16, random);
   }
-  /// For each length, the share of words that are right.
+  /// For each length, the fraction of correct words.
   Json right(const Learner& learner, std::size_t count) const override {
     Json shares = Json::array();
     for (Index length = 2; length <= longest; length += 2) {
@@ -180,7 +180,7 @@ Lesson& lesson_of(const Json& request) {
   return *sentences;
 }
 
-/// The five likeliest characters by logits (V).
+/// The five most likely characters, with probabilities: logits (V) -> [[character, p], ...]
 Json likeliest(const Tensor& logits, const text::Vocabulary& vocabulary) {
   const auto p = softmax(logits, -1).to_vector<double>();
   std::vector<std::int32_t> ids(p.size());
@@ -192,7 +192,7 @@ Json likeliest(const Tensor& logits, const text::Vocabulary& vocabulary) {
   return all;
 }
 
-/// e of the S places, null outside of a window.
+/// Scores e of the S positions, null outside of the window.
 Json scores(const std::pair<Tensor, Tensor>& kept, Index S) {
   const auto e = kept.first.to_vector<double>();
   Json all(static_cast<std::size_t>(S), nullptr);
@@ -203,13 +203,13 @@ Json scores(const std::pair<Tensor, Tensor>& kept, Index S) {
   return all;
 }
 
-/// What a model makes of a line: the best of a beam of four, and each of its steps under teacher forcing.
+/// Predicts a line with beam size 4, then records each decoder step of the best hypothesis under teacher forcing.
 Json look_at(const text::Codec& source, const text::Codec& target,
              const models::WordModel auto& model, Watch& watch, const std::string& line,
              Index longest) {
   const NoGrad no_grad;
   const text::Sentence words = source.encode(line);
-  if (words.empty()) throw Error("there is nothing to read");
+  if (words.empty()) throw Error("the text is empty");
   const models::SearchOptions search{.beam = 4, .max_length = longest, .best = 4};
   const models::Translation beam =
       models::translate(model, std::span(&words, 1), {.how = search}).front();
@@ -242,7 +242,7 @@ Json look_at(const text::Codec& source, const text::Codec& target,
   return answer;
 }
 
-/// What `make` returns, or {"error": ...}, as text that stays until the next call.
+/// The result of `make(request)` or {"error": ...}, as JSON text that is valid until the next call.
 template <class Make>
 const char* answer(const char* request, Make make) {
   static std::string text;
@@ -258,8 +258,8 @@ const char* answer(const char* request, Make make) {
 
 extern "C" {
 
-/// {lesson, updates, rate, models: [options of Bahdanau, or of the model "encoder-decoder"]}: new
-/// models, -> their sizes.
+/// {lesson, updates, rate, models: [options]} -> {parameters: [count of each model]}. Creates new
+/// models: Bahdanau, or EncoderDecoder if the option "model" is "encoder-decoder".
 EMSCRIPTEN_KEEPALIVE const char* begin(const char* request) {
   return answer(request, [](const Json& asked) {
     if (asked["lesson"] == "dates") dates = std::make_unique<DatesLesson>(asked);
@@ -271,7 +271,7 @@ EMSCRIPTEN_KEEPALIVE const char* begin(const char* request) {
   });
 }
 
-/// {lesson, updates}: -> the number of updates so far, and the mean loss of each model in these.
+/// {lesson, updates} -> {step, losses: [mean loss of each model]}. Trains for some updates.
 EMSCRIPTEN_KEEPALIVE const char* update(const char* request) {
   return answer(request, [](const Json& asked) {
     Lesson& lesson = lesson_of(asked);
@@ -287,7 +287,7 @@ EMSCRIPTEN_KEEPALIVE const char* update(const char* request) {
   });
 }
 
-/// {lesson, count}: what each model gets right.
+/// {lesson, count} -> {right: [accuracy of each model], of: count}
 EMSCRIPTEN_KEEPALIVE const char* evaluate(const char* request) {
   return answer(request, [](const Json& asked) {
     Json right = Json::array();
@@ -297,7 +297,7 @@ EMSCRIPTEN_KEEPALIVE const char* evaluate(const char* request) {
   });
 }
 
-/// {lesson, line, model, overruled: [[step, α], ...]}: what that model makes of a line, see look_at.
+/// {lesson, line, model, overruled: [[step, α], ...]} -> the result of look_at.
 EMSCRIPTEN_KEEPALIVE const char* look(const char* request) {
   return answer(request, [](const Json& asked) {
     const std::string line = asked["line"];
@@ -323,7 +323,7 @@ EMSCRIPTEN_KEEPALIVE const char* look(const char* request) {
   });
 }
 
-/// {place, size} of the bytes of a checkpoint, which it frees: -> the number of its parameters.
+/// {place, size} -> {parameters: count}. Loads a checkpoint from memory (address, bytes) and frees it.
 EMSCRIPTEN_KEEPALIVE const char* open_checkpoint(const char* request) {
   return answer(request, [](const Json& asked) {
     const auto bytes = reinterpret_cast<std::byte*>(asked["place"].get<std::uintptr_t>());

@@ -1,9 +1,9 @@
-// What the page shows of what worker.js says, and what it asks of it.
+// User interface of the page. Exchanges messages with worker.js.
 const $ = (selector, inside = document) => inside.querySelector(selector);
 const worker = new Worker(URL.createObjectURL(new Blob([$('#worker').textContent], {type: 'text/javascript'})));
-const names = ['first', 'second'];  // of the models, in the classes of what is drawn
+const names = ['first', 'second'];  // CSS classes of the models
 
-/// An element with text, never markup, in it.
+/// An element with text content (not markup).
 function element(tag, className, text = '', inside = []) {
   const made = Object.assign(document.createElement(tag), {className, textContent: text});
   made.append(...inside);
@@ -18,12 +18,13 @@ function range(label, {max, step, value, disabled = false}) {
 }
 
 const visible = (c) => c === ' ' ? '␣' : c;
-/// What stands between tokens: nothing between characters.
+/// Separator of tokens: none between characters.
 const between = (tokens) => tokens.some((token) => token.length > 2) ? ' ' : '';
 
-// ---- Attention as a picture
+// ---- Heat maps
 
-/// What is read across, what is written down. A cell that is pointed at, or chosen by the arrow keys, says its weight.
+/// Heat map of attention: rows are output tokens, columns input tokens. Pointing at a cell, or selecting it with the arrow keys,
+/// shows its weight.
 function heatMap(title, {line: read, text, source, steps, beam: [{written: output, probability}]}) {
   const attends = steps[0].weights !== undefined, words = between([...source, ...output]) !== '';
   const line = element('figcaption', '', '', [element('strong', '', `${read} → ${text}`), element('br', '')]);
@@ -48,7 +49,7 @@ function heatMap(title, {line: read, text, source, steps, beam: [{written: outpu
     for (const marked of grid.querySelectorAll('.marked')) marked.classList.remove('marked');
     chosen = [i, j];
     for (const one of [rows[i], labels[j], cells[i][j]]) one.classList.add('marked');
-    line.lastChild.textContent = `“${output[i]}” reads “${source[j]}” with weight ${weight(i, j).toFixed(3)}`;
+    line.lastChild.textContent = `“${output[i]}” attends to “${source[j]}” with weight ${weight(i, j).toFixed(3)}`;
   }
   grid.onkeydown = (event) => {
     const [down, right] = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key] ?? [];
@@ -59,14 +60,14 @@ function heatMap(title, {line: read, text, source, steps, beam: [{written: outpu
   };
   grid.tabIndex = 0;
   grid.setAttribute('role', 'application');
-  grid.setAttribute('aria-label', `Attention weights for ${read}, written as ${text}; arrow keys choose one`);
+  grid.setAttribute('aria-label', `Attention weights for ${read}, converted to ${text}; arrow keys select a cell`);
   line.lastChild.setAttribute('aria-live', 'polite');
   return element('figure', '', '', [line, grid]);
 }
 
 // ---- Charts
 
-/// Lines of [x, y] from 0 to `right` and from 0 to 1; those with a name are in the legend.
+/// Line chart of [x, y] points, x from 0 to `right`, y from 0 to 1. Lines with a name get a legend entry.
 function drawChart(place, right, unit, what, lines) {
   const make = (tag, attributes, text = '') => {
     const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
@@ -91,9 +92,9 @@ function allowTrying(on) {
   $('#date').disabled = $('#write').disabled = !on;
 }
 
-// ---- Lessons: models that train side by side
+// ---- Lessons: models that train in parallel
 
-/// `models` gives their options and names; `draw` shows what has come from the worker so far.
+/// `models()` returns options and titles of the models; `draw` draws the worker's results.
 function lesson(name, models, draw, began) {
   const place = $(`[data-lesson=${name}]`), start = $('.start', place), again = $('.again', place);
   const progress = $('progress', place), status = $('.status', place), label = start.textContent;
@@ -103,7 +104,7 @@ function lesson(name, models, draw, began) {
     if (on) for (const other of Object.values(lessons)) other.pause();
     const done = at.curve.at(-1)?.done;
     at.running = on;
-    start.textContent = on ? 'Pause' : done ? 'Trained' : at.curve.length ? 'Go on' : label;
+    start.textContent = on ? 'Pause' : done ? 'Trained' : at.curve.length ? 'Continue' : label;
     start.disabled = Boolean(done);
   }
   at.pause = () => at.running && setRunning(false);
@@ -117,7 +118,7 @@ function lesson(name, models, draw, began) {
     start.disabled = Boolean(error);
     again.disabled = false;
     progress.value = 0;
-    status.textContent = error ?? `${parameters.map((n) => n.toLocaleString('en')).join(' and ')} parameters, which know nothing yet.`;
+    status.textContent = error ?? `${parameters.map((n) => n.toLocaleString('en')).join(' and ')} parameters, not trained yet.`;
     $('.chart', place).replaceChildren();
     began();
   };
@@ -125,7 +126,7 @@ function lesson(name, models, draw, began) {
     at.curve.push(news);
     const {step, updates, seconds, done, losses} = news, rate = step / seconds;
     progress.value = step / updates;
-    status.textContent = `update ${step} of ${updates}, ${rate.toFixed(1)} a second` +
+    status.textContent = `update ${step} of ${updates}, ${rate.toFixed(1)} per second` +
         (done ? `, ${Math.round(seconds)} s in all` : `, ${Math.round((updates - step) / rate)} s left`) +
         `; loss ${losses.map((loss) => loss.toFixed(3)).join(' and ')}`;
     draw(at, news, $('.chart', place), status);
@@ -143,29 +144,29 @@ function lesson(name, models, draw, began) {
 function drawDates({curve, models}, news, chart, status) {
   const evaluated = curve.filter((at) => at.evaluated), latest = evaluated.at(-1)?.evaluated;
   const top = Math.max(...curve.flatMap(({losses}) => losses));
-  const what = `Dates never seen that are right; dotted: the loss, from 0 to ${top.toFixed(1)}`;
+  const what = `Accuracy on held-out dates; dotted: loss, from 0 to ${top.toFixed(1)}`;
   drawChart(chart, news.updates, 'updates', what, models.flatMap(({title}, m) => [
     {name: title, style: names[m], points: evaluated.map((at) => [at.step, at.evaluated.right[m]])},
     {style: `${names[m]} loss`, points: curve.map((at) => [at.step, at.losses[m] / top])},
   ]));
   if (latest)
     status.textContent += `; ${latest.right.map((right) => `${(100 * right).toFixed(1)} %`).join(' and ')} of ` +
-        `${latest.of} dates never seen are exactly right`;
+        `${latest.of} held-out dates are exactly right`;
   const maps = news.maps?.flatMap((date) => date.map((looked, m) => heatMap(models[m].title, looked)));
   if (maps) $('#maps').replaceChildren(...maps);
   allowTrying(Boolean(latest));
 }
 
-/// Accuracy over the length.
+/// Accuracy by length.
 function drawSentences({curve, models}, news, chart) {
   const latest = curve.findLast((at) => at.evaluated)?.evaluated;
   if (!latest) return;
-  const what = 'Words that are right, by the length of the sentence';
+  const what = 'Correct words by sentence length';
   drawChart(chart, 20, 'words in a sentence', what, models.map(({title}, m) => (
     {name: title, style: names[m], points: latest.right[m].map(({length, right}) => [length, right])})));
 }
 
-/// What the reader has chosen.
+/// Options and titles of the selected models.
 function chosenModels() {
   return [...document.querySelectorAll('#models fieldset:not([hidden])')].map((fieldset) => {
     const selects = [...fieldset.querySelectorAll('select')];
@@ -203,7 +204,7 @@ $('#beside').onchange = () => {
 // ---- One date, step by step
 
 const live = JSON.parse($('#live').textContent.trim() || 'null');  // {title, checkpoint}: what attune report --live adds
-let tried = [];  // of each model: what it made of the date, the step that is looked at, α that the reader has set
+let tried = [];  // per model: {looked: its result, step: the decoder step shown, overruled: α set by the user}
 
 const triedModels = () => live ? [{title: live.title}] : lessons.dates.models;
 
@@ -212,25 +213,25 @@ function look(model, overruled) {
   tried[model] = {...tried[model], overruled};
 }
 
-/// α with one weight moved, the others scaled so that all sum to 1.
+/// α with weight j set to `value` and the others rescaled to sum to 1 - value.
 function moved(weights, j, value) {
   const rest = 1 - weights[j];
   return weights.map((weight, k) => k === j ? value : rest > 0 ? weight * (1 - value) / rest : (1 - value) / (weights.length - 1));
 }
 
-/// e, α and c of a step, and the likeliest characters. A weight can be dragged: the decoder goes on with it.
+/// e, α and c of a step, and the most likely characters. A slider sets a weight; the decoder then continues with it.
 function stepView(model) {
   const {looked: {source, beam: [{written: output}], steps}, step: i, overruled} = tried[model];
   const {e, weights, likeliest} = steps[i];
   const before = output.slice(0, i).join(between(source)), writes = output[i] ?? 'the end';
-  const what = `Step ${i + 1}: ${before ? `after “${before}”` : 'first'} the model writes “${writes}”.`;
+  const what = `Step ${i + 1}: ${before ? `after “${before}”, ` : ''}the model predicts “${writes}”.`;
   const view = element('div', '', '', [element('p', '', what)]);
   if (weights) {
     const global = e?.every((score) => score !== null);
     const row = (symbol, cells) => element('tr', '', '', [element('th', '', symbol), ...cells]);
     const numbers = (list, digits) => list.map((x) => element('td', '', x?.toFixed(digits) ?? '·'));
     const sliders = weights.map((weight, j) => {
-      const slider = range(`Weight of ${source[j]}, place ${j + 1}`, {max: 1, step: .01, value: weight, disabled: !global});
+      const slider = range(`Weight of ${source[j]}, position ${j + 1}`, {max: 1, step: .01, value: weight, disabled: !global});
       slider.onchange = () => look(model, [...overruled.filter(([step]) => step < i), [i, moved(weights, j, Number(slider.value))]]);
       return element('td', '', '', [slider]);
     });
@@ -249,7 +250,7 @@ function stepView(model) {
   return view;
 }
 
-/// The hypotheses of a beam as a tree: what they share stands once.
+/// The hypotheses of a beam as a tree of shared prefixes.
 function beamTree(beam) {
   const shared = (lines) => {
     let n = 0;
@@ -277,12 +278,12 @@ function showTried() {
       tried[model].step = Number(slider.value);
       view.replaceChildren(stepView(model));
     };
-    const free = element('button', '', 'Let the model choose again');
+    const free = element('button', '', 'Reset to the weights of the model');
     free.onclick = () => look(model, []);
     const {title} = triedModels()[model];
     return element('section', '', '', [
       heatMap(title, looked), element('h3', '', 'Step by step'), slider, view, ...(overruled.length ? [free] : []),
-      element('h3', '', 'The beam: its four hypotheses, and their probabilities'), beamTree(looked.beam)]);
+      element('h3', '', 'Beam search: four hypotheses and their probabilities'), beamTree(looked.beam)]);
   }));
 }
 

@@ -1,18 +1,18 @@
-// Calls page.cpp beside the page, which so stays responsive. Messages are [name, value], both ways.
+// Runs page.cpp in a worker, so that the page stays responsive. Messages in both directions are [name, value].
 const lessons = {
   dates: {updates: 1500, rate: 3e-3, every: 100, few: 100, all: 500},
   sentences: {updates: 1000, rate: 6e-3, every: 100, few: 20, all: 50},
 };
 const shown = ['Wednesday June 27 2001', '16.01.75', 'May the 4th, 2005'];
-const seconds = {};  // of training, in each lesson
+const seconds = {};  // training time of each lesson
 let module, next;
 
-/// A function of page.cpp.
+/// Calls a function of page.cpp.
 function call(name, request) {
   return JSON.parse(module.ccall(name, 'string', ['string'], [JSON.stringify(request)]));
 }
 
-/// A few updates; then messages come in, and on with it.
+/// Makes 10 updates, then schedules the next ones, so that messages are received in between.
 function train(lesson) {
   const {updates, every, few, all} = lessons[lesson];
   const before = performance.now();
@@ -27,7 +27,7 @@ function train(lesson) {
 
 onmessage = async ({data: [name, value]}) => {
   if (name === 'look') return postMessage(['looked', {...call('look', value), model: value.model}]);
-  clearTimeout(next);  // a pause, unless there is more to do
+  clearTimeout(next);  // stops training; 'train' starts it again
   if (name === 'library') {
     module = await Attention({wasmBinary: value});
     postMessage(['ready']);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""build/page/attention.html in chromium, as a reader uses it: trains, types dates, points at weights. 77 without either."""
+"""Tests build/page/attention.html in chromium: training, input of dates, cells of heat maps. Exit status 77 if either is missing."""
 import contextlib, json, math, os, pathlib, shutil, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -8,7 +8,7 @@ ATTUNE = ROOT / "build" / "examples" / "attune"
 
 
 class Browser:
-    """Debian's chromium, driven over its own protocol (chromedevtools.github.io/devtools-protocol) through a pipe."""
+    """Debian's chromium, controlled by the DevTools protocol (chromedevtools.github.io/devtools-protocol) over a pipe."""
 
     def __init__(self, url):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -46,13 +46,13 @@ class Browser:
                 return answer["result"]
 
     def run(self, expression):
-        """The value of an expression of JavaScript in the page."""
+        """Evaluates a JavaScript expression in the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def wait(self, expression, seconds):
-        """Until the expression is true."""
+        """Waits until the expression is true."""
         end = time.monotonic() + seconds
         while not self.run(expression):
             assert time.monotonic() < end, f"{expression} is not true after {seconds} s; {self.run('document.body.innerText')}"
@@ -90,7 +90,7 @@ def slide(page, label, value):
 
 
 def write(page, date):
-    """What the page answers to a date that is typed."""
+    """Enters a date; returns the text of the result."""
     page.run(f"document.getElementById('written').replaceChildren(); document.getElementById('date').value = {date!r};"
              "document.getElementById('try').requestSubmit()")
     page.wait("document.getElementById('written').textContent", 60)
@@ -118,15 +118,15 @@ def writes_a_date(page):
     assert leaves == 4, leaves
 
 
-def says_a_weight(page):
+def shows_a_weight(page):
     page.run("""document.querySelector('#written .map').dispatchEvent(
         new KeyboardEvent('keydown', {key: 'ArrowDown', cancelable: true}))""")
-    assert "“1” reads “3” with weight 0." in text(page, "#written"), text(page, "#written")
+    assert "“1” attends to “3” with weight 0." in text(page, "#written"), text(page, "#written")
 
 
 def steps_through_the_decoder(page):
     slide(page, "Step of the decoder", 5)
-    assert "Step 6: after “1979-” the model writes “0”." in text(page, "#written")
+    assert "Step 6: after “1979-”, the model predicts “0”." in text(page, "#written")
     rows = page.run("""[...document.querySelectorAll('#written .step tr')].slice(1, 3).map(
         (row) => [...row.querySelectorAll('td')].map((cell) => Number(cell.textContent)))""")
     e, weights = rows
@@ -136,10 +136,10 @@ def steps_through_the_decoder(page):
         assert abs(power / sum(powers) - weight) < 0.05, rows  # e is rounded to tenths
 
 
-def goes_on_with_another_weight(page):
-    """The weight of the first year's digit for the last character: the decoder writes what it reads there."""
+def continues_with_another_weight(page):
+    """Sets the weight of the digit 7 to 1 for the last character: the decoder then predicts 7."""
     slide(page, "Step of the decoder", 9)
-    slide(page, "Weight of 7, place 7", 1)
+    slide(page, "Weight of 7, position 7", 1)
     page.wait("!document.querySelector('#written').textContent.includes('→ 1979-05-03')", 60)
     assert "→ 1979-05-07" in text(page, "#written"), text(page, "#written")
     assert "c = 1.00 h(7)" in text(page, "#written"), text(page, "#written")
@@ -149,8 +149,8 @@ def goes_on_with_another_weight(page):
 
 def shows_what_is_typed(page):
     hostile = "<script>document.title = 'run'</script>"
-    assert "is in none of the dates" in write(page, hostile)
-    assert page.run("document.title") == "Attention, as it is learnt"
+    assert "does not occur in the training dates" in write(page, hostile)
+    assert page.run("document.title") == "Attention while it is learnt"
     assert page.run("document.querySelectorAll('#written script').length") == 0
 
 
@@ -159,7 +159,7 @@ def fits_a_telephone(page):
     assert page.run("document.documentElement.scrollWidth") <= 390
 
 
-def trains_two_beside_each_other(page):
+def trains_two_models(page):
     click(page, "#beside")
     page.wait("document.querySelector('[data-lesson=dates] .status').textContent.includes('77,903 parameters')", 60)
     assert text(page, "[data-lesson=dates] .start") == "Train" and text(page, "#maps") == ""
@@ -169,7 +169,7 @@ def trains_two_beside_each_other(page):
     assert "no attention, GRU" in write(page, "3 May 79")
     click(page, "[data-lesson=dates] .start")
     assert page.run("document.querySelectorAll('#maps figure').length") == 6
-    assert page.run("document.querySelectorAll('#maps .map').length") == 3  # without attention there is none
+    assert page.run("document.querySelectorAll('#maps .map').length") == 3  # none for the model without attention
 
 
 def changes_the_score(page):
@@ -187,7 +187,7 @@ def trains_on_sentences(page):
 
 
 def answers_for_a_checkpoint(_):
-    """What the page makes of a checkpoint is what the native program makes of it. Its report without a model tells a weight."""
+    """The page predicts the same for a checkpoint as the native program. The report shows the weight of a cell."""
     def attune(*arguments):
         return subprocess.run([ATTUNE, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
@@ -218,13 +218,13 @@ def answers_for_a_checkpoint(_):
 
 def main():
     if not (PAGE.exists() and shutil.which("chromium")):
-        print("tests/run.sh page makes build/page/attention.html, and tests it in chromium")
+        print("tests/run.sh page builds build/page/attention.html, and tests it in chromium")
         return 77
     page = Browser(PAGE.as_uri())
     page.wait("!document.querySelector('[data-lesson=dates] .start').disabled", 60)
     failed = 0
-    checks = [trains_to_99_percent, writes_a_date, says_a_weight, steps_through_the_decoder, goes_on_with_another_weight,
-              shows_what_is_typed, fits_a_telephone, trains_two_beside_each_other, changes_the_score, trains_on_sentences]
+    checks = [trains_to_99_percent, writes_a_date, shows_a_weight, steps_through_the_decoder, continues_with_another_weight,
+              shows_what_is_typed, fits_a_telephone, trains_two_models, changes_the_score, trains_on_sentences]
     if ATTUNE.exists():
         checks.append(answers_for_a_checkpoint)
     else:

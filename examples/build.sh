@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds a target of examples/ into build/, once examples/packages.sh has been run:
-#   examples/build.sh NAME [OPTION...]      options are meson's
+# Builds a target of examples/ into build/. Run examples/packages.sh before.
+#   examples/build.sh NAME [OPTION...]      options of meson setup
 set -eu
 cd "$(dirname "$0")/.."
 target=examples/$1

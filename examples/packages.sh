@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs the Debian packages that attune is built from, those that are missing only:
-#   examples/packages.sh            what the library and most examples need
-#   examples/packages.sh speech     and what examples/speech needs
-#   examples/packages.sh page       and what examples/page needs
-#   examples/packages.sh page-tests and what its tests need
-#   examples/packages.sh tests      and what the tests and benchmarks need
-#   examples/packages.sh clang      and clang, with clang-tidy
-#   examples/packages.sh aarch64    and what builds and tests for 64-bit ARM
-# OpenBLAS is loaded by programs that run with ATTUNE_PRODUCTS=openblas.
+# Installs missing Debian packages that attune needs:
+#   examples/packages.sh            for the library and most examples
+#   examples/packages.sh speech     also for examples/speech
+#   examples/packages.sh page       also for examples/page
+#   examples/packages.sh page-tests also for the tests of examples/page
+#   examples/packages.sh tests      also for tests and benchmarks
+#   examples/packages.sh clang      also clang and clang-tidy
+#   examples/packages.sh aarch64    also for builds and tests for 64-bit ARM
+# Programs load OpenBLAS only if ATTUNE_PRODUCTS=openblas is set.
 set -eu
 
 packages="g++ meson ninja-build pkg-config libopenblas0-pthread libfmt-dev libhwy-dev nlohmann-json3-dev
@@ -30,14 +30,14 @@ for package in $packages; do
   case $status in "install ok installed"*) ;; *) missing="$missing $package" ;; esac
 done
 if [ -z "$missing" ]; then
-  echo "All packages are there."
+  echo "All packages are installed."
   exit 0
 fi
 
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then
-    echo "These packages are missing, and neither root nor sudo is there to install them:$missing" >&2
+    echo "These packages are missing, and installing them needs root or sudo:$missing" >&2
     exit 1
   fi
   as_root=sudo

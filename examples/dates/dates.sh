@@ -1,9 +1,9 @@
 #!/bin/sh
-# From a fresh Debian 12 to a model that reads the dates of every locale of ICU:
-#   examples/dates/dates.sh             train (ten minutes on two cores)
-#   examples/dates/dates.sh FILE.tsv    and evaluate on lines of source TAB ISO date
-# Installs packages and builds into build/. Safe to repeat: what is there is not done again, and a
-# training that was interrupted goes on.
+# On a fresh Debian 12, trains a model that converts dates of all ICU locales to ISO 8601:
+#   examples/dates/dates.sh             trains (ten minutes on two cores)
+#   examples/dates/dates.sh FILE.tsv    also evaluates on lines SOURCE TAB ISO-DATE
+# Installs packages and builds into build/. Can be repeated: skips finished steps, and resumes an
+# interrupted training.
 set -eu
 file=
 if [ $# -gt 0 ]; then
@@ -16,11 +16,11 @@ out=build/dates-all
 echo "== 1/4  Packages"
 examples/packages.sh
 
-echo "== 2/4  Building into build/ (a minute or two, the first time)"
+echo "== 2/4  Building into build/ (a minute or two the first time)"
 examples/build.sh attune
 examples/build.sh dates_tsv
 
-echo "== 3/4  Dates of all locales"
+echo "== 3/4  Generating dates of all locales"
 mkdir -p $out
 [ -f $out/train.tsv ] || { build/examples/dates_tsv all 3000000 >$out/train.tmp && mv $out/train.tmp $out/train.tsv; }
 [ -f $out/held-out.tsv ] || { build/examples/dates_tsv all 2000 held-out >$out/held.tmp && mv $out/held.tmp $out/held-out.tsv; }

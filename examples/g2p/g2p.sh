@@ -1,16 +1,15 @@
 #!/bin/sh
-# From a fresh Debian 12 to pronunciations of words in ten languages, and of American English:
-#   examples/g2p/g2p.sh DATA            one model of each language (half an hour on two cores)
-#   examples/g2p/g2p.sh DATA 5          five of each, alone and as an ensemble
-#   examples/g2p/g2p.sh DATA 3 fre hun  of these languages
+# On a fresh Debian 12, trains grapheme-to-phoneme models for ten languages and American English:
+#   examples/g2p/g2p.sh DATA            one model per language (half an hour on two cores)
+#   examples/g2p/g2p.sh DATA 5          five per language, evaluated one by one and as an ensemble
+#   examples/g2p/g2p.sh DATA 3 fre hun  three per language, for these languages only
 # DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium, and data/high for
 # English, of SIGMORPHON 2021, task 1 (github.com/sigmorphon/2021-task1). Installs packages and
-# builds into build/. Safe to repeat: what is there is not done again, and a training that was
-# interrupted goes on.
+# builds into build/. Can be repeated: skips finished steps, and resumes an interrupted training.
 set -eu
 models=${2-1}
 if [ $# -lt 1 ] || [ ! -f "$1/fre_train.tsv" ] || ! [ "$models" -ge 1 ] 2>/dev/null; then
-  echo "usage: $0 DATA [MODELS [LANGUAGE...]], where DATA has fre_train.tsv" >&2
+  echo "usage: $0 DATA [MODELS [LANGUAGE...]], where DATA contains fre_train.tsv" >&2
   exit 1
 fi
 data=$(cd "$1" && pwd)
@@ -18,7 +17,7 @@ if [ $# -gt 2 ]; then shift 2; else set -- arm_e bul dut fre geo hbs_latn hun jp
 cd "$(dirname "$0")/../.."
 out=build/g2p-$models
 
-# The baseline of the shared task, an ensemble of ten: its word errors of the development files, %.
+# Word error rates, %, of the shared task's baseline, an ensemble of ten, on the development files.
 baseline() {
   case $1 in
     arm_e) echo 4.5 ;;
@@ -32,12 +31,12 @@ baseline() {
     kor) echo 18.4 ;;
     vie_hanoi) echo 1.3 ;;
     eng_us) echo 45.13 ;;
-    *) echo "$0: no language '$1'" >&2; exit 1 ;;
+    *) echo "$0: unknown language '$1'" >&2; exit 1 ;;
   esac
 }
 for language; do baseline "$language" >/dev/null; done
 
-# The word error of one model, or of several together.
+# The word error rate of a model or an ensemble.
 error() {
   build/examples/attune evaluate --model "$@" --json </dev/null |
     sed 's/.*"word_error":\([^,}]*\).*/\1/'
@@ -46,7 +45,7 @@ error() {
 echo "== 1/3  Packages"
 examples/packages.sh
 
-echo "== 2/3  Building into build/ (a minute or two, the first time)"
+echo "== 2/3  Building into build/ (a minute or two the first time)"
 examples/build.sh attune
 
 echo "== 3/3  Training, with the same options for all languages"
@@ -62,16 +61,16 @@ for language; do
   for model in $each; do alone="$alone $(error "$model")"; done
   echo "$language $(baseline "$language") $(error "$out/$language")$alone" >>"$table"
 done
-# The mean is of the ten languages with 8000 words.
+# The mean excludes eng_us, as it has more training data than the other languages (8000 words each).
 awk 'function row(name, alone, spread, together, published) {
        printf "%-10s  %8.2f ± %4.2f  %9.2f  %9.2f\n", name, alone, spread, together, published
      }
-     BEGIN { printf "\nword errors, %%\n%-10s  %15s  %9s  %9s\n", "language", "one model", "together", "baseline" }
+     BEGIN { printf "\nword error rate, %%\n%-10s  %15s  %9s  %9s\n", "language", "one model", "ensemble", "baseline" }
      { n = NF - 3; sum = squares = 0
        for (i = 4; i <= NF; ++i) { sum += 100 * $i; squares += 10000 * $i * $i }
        spread = n > 1 ? sqrt((squares - sum * sum / n) / (n - 1) + 1e-12) : 0
        row($1, sum / n, spread, 100 * $3, $2)
        if ($1 != "eng_us") { ++languages; alone += sum / n; together += 100 * $3; published += $2 } }
      END { if (languages) printf "%-10s  %8.2f %6s  %9.2f  %9.2f\n", "mean", alone / languages, "", together / languages, published / languages }' "$table"
-echo "Try a word:   build/examples/attune predict --model $out/$1 WORD"
-echo "The reports:  $(pwd)/$out/*/report.html"
+echo "Try a word:  build/examples/attune predict --model $out/$1 WORD"
+echo "Reports:     $(pwd)/$out/*/report.html"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the reference of the public headers, build/reference/html/index.html, with Doxygen
-(Debian: doxygen). A warning of Doxygen or a link to a missing file fails, status 1. The folder html
-is the whole site: it has copies of the files of the tree that pages link to.
+"""Builds the reference of the public headers, build/reference/html/index.html, with Doxygen
+(Debian: doxygen). Doxygen warnings and broken links are errors (exit status 1). The folder html is
+the complete site: it contains copies of the files that pages link to.
 
-Doxygen reads copies, line by line as they stand in the tree, in which plain comments that belong to
-the reference are marked as such: the first lines of a header, and what stands behind a member.
-Headers need no marks that a reader of C++ would have to skip.
+Doxygen reads copies of the headers with the same line numbers. In the copies, plain comments at the
+top of a header and after members become documentation comments, so that the headers themselves need
+no Doxygen markup.
 """
 import itertools
 import pathlib
@@ -21,14 +21,14 @@ INPUT, HTML = OUT / "input", OUT / "html"
 
 
 def public_headers():
-    """Those that meson installs: relative to ROOT."""
+    """The headers that meson installs, relative to ROOT."""
     for layer in ("tensor", "autograd", "nn", "models"):
         for name in sorted(set(re.findall(r"'([^']+\.hpp)'", (ROOT / layer / "meson.build").read_text()))):
             yield pathlib.PurePath(layer, name)
 
 
 def text_of(header):
-    """What stands in a header; of version.hpp, which meson makes, what it is made from."""
+    """The text of a header; for version.hpp, which meson generates, the expanded template."""
     if (ROOT / header).exists():
         return with_functions((ROOT / header).read_text())
     version = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text())[1]
@@ -37,7 +37,7 @@ def text_of(header):
 
 
 def with_functions(text):
-    """The declarations that a header makes by including functions.inc, each with its comment there."""
+    """Expands the include of functions.inc to declarations with comments."""
     table = (ROOT / "tensor" / "functions.inc").read_text()
     functions = re.findall(r"^ATTUNE_\w+\((\w+), .*// (.+)", table, re.M)
 
@@ -48,13 +48,13 @@ def with_functions(text):
 
 
 def mark_file(lines):
-    """The lines before #pragma once are about the file."""
+    """Marks the comment before #pragma once as documentation of the file."""
     once = lines.index("#pragma once")
     return [line.replace("//", "///", 1) for line in lines[:once]] + ["/// @file"] + lines[once + 1 :]
 
 
 def mark_members(lines):
-    """Comments behind the members of a class or an enum; they may go on in the lines below."""
+    """Marks comments after members of a class or enum, including continuation lines."""
     scopes, behind = [], False
     for line in lines:
         code = re.sub(r"//.*", "", line)
@@ -71,8 +71,8 @@ def mark_members(lines):
 
 
 def mark_blocks(lines):
-    """Equations and code, which stand four spaces further to the right, keep their lines. Doxygen
-    takes a * for a part of the comment: items of lists get a - instead.
+    """Marks equations and code (indented by four spaces) as verbatim. Replaces the list marker *, which
+    Doxygen treats as part of the comment, by -.
     """
     def verbatim(block):
         return f"@verbatim {block[0].replace(chr(10) + 4 * ' ', chr(10)).strip()} @endverbatim"
@@ -85,7 +85,7 @@ def mark_blocks(lines):
 
 
 def page_for_doxygen(text, headers):
-    """Links to public headers lead into the reference, those to other files to copies in the site."""
+    """Redirects links to public headers into the reference, and links to other files to copies."""
     def link(match):
         target = (PAGES / match[2]).resolve()
         if target.parent == PAGES:
@@ -112,7 +112,7 @@ def copy_input():
             lines = mark_blocks(mark_members(mark_file(lines)))
         copy = INPUT / "attune" / header
         copy.parent.mkdir(parents=True, exist_ok=True)
-        # A full stop before a blank ends what tables show of a comment, but not before a backslash.
+        # A full stop and a blank end Doxygen's brief description; a backslash after the stop prevents it.
         copy.write_text(re.sub(r"et al\.(?=\s)", "et al.\\\\ ", "\n".join(lines)))
     for page in PAGES.glob("*.md"):
         (INPUT / page.name).write_text(page_for_doxygen(page.read_text(), headers))

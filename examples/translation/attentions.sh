@@ -1,8 +1,8 @@
 #!/bin/sh
-# Trains one translator without attention and three with it, and prints their BLEU on the validation text. They share
-# sizes, subwords, dropout and learning rate; each attends where its paper says.
+# Trains one translation model without attention and three with it, and prints their BLEU on the validation text. All have
+# the same sizes, subwords, dropout and learning rate.
 #   examples/translation/attentions.sh DATA de|fr [EPOCHS [OPTION OF TRAIN ...]]
-# DATA has the dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
+# DATA is the directory of Multi30k's tokenised files (data/task1/tok). Can be repeated: resumes an interrupted training.
 set -eu
 if [ $# -lt 2 ]; then
   sed -n '2,5s/^# *//p' "$0"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Trains an English-Japanese translator on small_parallel_enja by enja.conf, scores it on dev.en, a
-# word at a time without a beam, and prints where it looks in a proverb and four sentences:
+# Trains an English-Japanese translation model on small_parallel_enja with enja.conf, evaluates it on
+# dev.en with greedy search, and prints the attention weights of a proverb and four sentences:
 #   examples/translation/enja.sh DATA [SEED [OPTION OF TRAIN ...]]
-# DATA has train.en, train.ja, dev.en and dev.ja. Safe to repeat: it goes on where it stopped.
+# DATA contains train.en, train.ja, dev.en and dev.ja. Can be repeated: resumes an interrupted training.
 set -eu
 if [ $# -lt 1 ]; then
   sed -n '2,5s/^# *//p' "$0"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Trains a translator from English on Multi30k, and scores it on the test of 2016:
+# Trains a translation model from English on Multi30k, and evaluates it on the test set of 2016:
 #   [RECIPE=transformer ALPHA=1.5] examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
-# by RECIPE.conf beside this script (multi30k.conf: recurrent) and with ALPHA as the length penalty. DATA has the
-# dataset's tokenised files (data/task1/tok). Repeated, it goes on where it stopped.
+# Uses RECIPE.conf in the directory of this script (multi30k.conf: recurrent) and the length penalty ALPHA. DATA is the directory
+# of the tokenised files (data/task1/tok). Can be repeated: resumes an interrupted training.
 set -eu
 if [ $# -lt 2 ]; then
   sed -n '2,5s/^# *//p' "$0"

@@ -309,7 +309,8 @@ void Run::resume() {
     for (const auto& [name, input] : data_.inputs)
       if (nn::load_text(file.metadata, name) != input.fingerprint.text())
         fail("checkpoint",
-             fmt::format("{} differs: it was trained on other data than {}", name, input.from));
+             fmt::format("{} differs: the checkpoint was trained on other data than {}", name,
+                         input.from));
     for (const Saved& one : progress_) one.load(file);
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);

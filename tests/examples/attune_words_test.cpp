@@ -298,7 +298,7 @@ TEST_CASE("TrainingPairs: prints the place of a long pair, and batches it with f
   const std::string printed =
       output_of({"train", files / "long.tsv", "--valid", files / "valid.tsv", "--out",
                  files / "out", "--steps", "1", "--hidden", "8"});
-  CHECK(contains(printed, files / "long.tsv:401: 1200 tokens, "));
+  CHECK(contains(printed, files / "long.tsv:401: 1200 tokens (mean: "));
   TrainOptions options = train_options(false);
   options.train = files / "long.tsv", options.valid = files / "valid.tsv";
   options.out = files.path();
@@ -489,7 +489,7 @@ TEST_CASE("attune: every model by name trains and predicts, with or without atte
     const std::string page = read(files / name + "/report.html");
     const bool attends = models::model_kind(name).attends;
     CHECK(contains(page, ">Attention<") == attends);
-    CHECK(contains(page, "Predictions, the best first"));
+    CHECK(contains(page, "Predictions, best first"));
     CHECK(load_safetensors(files / name + "/best.safetensors").metadata.at("model") == name);
     if (attends) continue;
     CHECK(contains(error_of({"align", files / "valid.tsv", "--model", files / name}),

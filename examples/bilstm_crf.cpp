@@ -78,8 +78,9 @@ int main() {
   Random random(/*seed=*/1);
   nn::Parameters small(/*seed=*/1, DType::f64);
   const BiLstmCrf checked(small, 7, 5, 3);
-  const auto [words, tags, mask] = draw(random, 3, DType::f64);
-  const GradcheckResult result = gradcheck(small, [&] { return checked.loss(words, tags, mask); });
+  const Batch x = draw(random, 3, DType::f64);
+  const GradcheckResult result =
+      gradcheck(small, [&] { return checked.loss(x.words, x.tags, x.mask); });
   std::cout << "BiLSTM-CRF: " << result << "\n";
 
   nn::Parameters params;

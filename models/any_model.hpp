@@ -69,7 +69,7 @@ using ModelValue = std::any;
 template <class T>
 const T& as(const ModelValue& value) {
   const T* const own = std::any_cast<T>(&value);
-  if (!own) fail("AnyModel", "the value belongs to another model");
+  if (!own) fail("AnyModel", "the encoded source or decoder state is one of another type of model");
   return *own;
 }
 

@@ -66,7 +66,8 @@ inline Option choice(std::string name, std::string help, bool& value) {
 /// A bool option without a value on the command line; its presence means true.
 Option flag(std::string name, std::string help, bool& value);
 
-/// The option with Option::needs and Option::has_effect set.
+/// The option, which requires the setting `needs`. `has_effect` tells whether that setting is
+/// present. If it is not, giving the option is an error.
 Option only_with(std::string needs, bool has_effect, Option option);
 
 /// The option of that name, or nullptr.

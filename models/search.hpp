@@ -212,7 +212,8 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources,
 
 /// Translates sentences of token ids, and returns the results in the same order. The result for an
 /// empty sentence is one complete hypothesis without tokens, with log-probability 0. Results do not
-/// depend on the batching. Throws as `search` and `sample` do, and unless limits are >= 1.
+/// depend on the batching. Throws as `search` and `sample` do, and unless options.sentences
+/// and options.words are >= 1.
 template <WordModel M>
 std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
                                    const TranslateOptions& options = {}) {

@@ -335,8 +335,8 @@ struct Memory {
 };
 
 /// Gathers columns of the batch by index (i32, repetition allowed): (S, B, ...) -> (S, rows, ...).
-/// For search: no gradient is recorded. Returns the memory unchanged if every column keeps its
-/// sentence, as when a beam search reorders the hypotheses of one sentence.
+/// For search: no gradient is recorded. Returns the memory unchanged if each column gets a
+/// hypothesis of the same sentence as before.
 Memory select(const Memory& memory, const Tensor& rows);
 inline AttentionState select(const AttentionState& past, const Tensor& rows) {
   return {past.steps, select_columns(past.coverage, rows), select_columns(past.weights, rows)};

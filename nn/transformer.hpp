@@ -171,7 +171,8 @@ class TransformerLayer {
                     Weights weights = Weights::no) const;
 
   /// One decoder step, x (B, D) -> y (B, D): appends the keys and values of x to `cache`, and
-  /// attends to all positions in it. `memory` is the cache of the result of `precompute`.
+  /// attends to all positions in it. `memory` holds the result of `precompute`: its keys and values
+  /// at each source position, and in `rows` the own column, or -1 at padding.
   Result step(const Var& x, KeyValueCache& cache, const KeyValueCache& memory = {}) const;
 
  private:

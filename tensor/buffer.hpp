@@ -74,8 +74,8 @@ struct Block {
 /// memory when shapes change at every step.
 enum class Fit { own_class, larger };
 
-/// A block from the cache, else from the system. If the system has no memory, all cached blocks are
-/// released before a second attempt. Throws OutOfMemory if that fails. Thread-safe.
+/// A block from the cache, else from the system. If the system has no memory, calls
+/// release_cached_buffers and tries again. Throws OutOfMemory if that fails too. Thread-safe.
 Block cache_allocate(std::size_t bytes, Fit fit);
 void cache_free(const Block& block) noexcept;
 /// The same for a block that was allocated with Fit::own_class; `bytes` is the requested size.

@@ -239,8 +239,8 @@ class Product {
     storage_ = std::move(storage);
   }
 
-  /// Copies A to rows an odd number of cache lines apart: rows a power of two apart
-  /// evict each other.
+  /// Copies A to rows an odd number of cache lines apart: rows a multiple of 4096 bytes apart evict
+  /// each other.
   void gather_rows() {
     Tensor storage;
     constexpr Index line = 64 / sizeof(T);

@@ -29,11 +29,12 @@ constexpr Index enough_tiles = 8, least_rows = 64, min_work = 256 * 1024;
 /// A transposed A is packed in the order of the kernel if its columns are at least this many bytes
 /// apart. Closer columns stay in the cache: copying them took 2 % of the smallest models' training.
 constexpr Index packed_bytes = 2048;
-/// Fewest columns of B for which rows of A that are whole pages apart are copied together first.
+/// If rows of A are a multiple of 4096 bytes apart and B has at least this many columns, A is first
+/// copied to closer rows.
 constexpr Index gathered_columns = 128;
 /// Up to this many rows of C, B is not packed: packing would take longer than the product.
 constexpr Index few_rows = 4;
-/// Elements of A per thread when converting to pairs of bf16.
+/// Elements per tile when a factor, A or B, is converted or copied before the product.
 constexpr Index conversion_work = 64 * 1024;
 /// Multiply-adds per thread in a batch of small products.
 constexpr Index small_product = 32 * 1024;
@@ -41,8 +42,8 @@ constexpr Index small_product = 32 * 1024;
 // Cached packed weights (cached_packed in matmul.cpp).
 
 /// From this many rows of A on, packing B for each product is cheap enough, so no packed form is
-/// cached. (With 320 rows, a beam of 5 over 64 sentences, packing took 6 % of a search.) With fewer
-/// columns of B than few_columns, none is cached either.
+/// cached. With 320 rows (a beam of 5 over 64 sentences) packing took 6 % of a search, so that form
+/// is cached. With fewer columns of B than few_columns, none is cached.
 constexpr Index many_rows = 512, few_columns = 16;
 /// Below this many elements, packing each time is faster than looking up a cached form.
 constexpr Index few_elements = 1024;

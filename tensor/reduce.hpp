@@ -22,7 +22,7 @@ struct Axes : std::vector<int> {
 // i32 elements are reduced in double. Throws if a result does not fit in i32.
 /// The sum of the elements; 0 if there are none.
 Tensor sum(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
-/// The mean of the elements. Throws if there are none.
+/// The mean of the elements. Throws if a result would be the mean of no elements.
 Tensor mean(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 /// The product of the elements; 1 if there are none.
 Tensor prod(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);

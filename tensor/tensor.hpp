@@ -50,7 +50,8 @@ class Tensor {
   ~Tensor() = default;
 
   /// Allocates without initialising the elements. Throws OutOfMemory, which names `operation`. If
-  /// `operation` is empty, the enclosing visit_floating or backward adds the name.
+  /// `operation` is empty, the enclosing visit_floating or backward catches the error and adds its
+  /// own name.
   static Tensor uninitialized(const Shape& shape, DType dtype = DType::f32,
                               std::string_view operation = {});
 

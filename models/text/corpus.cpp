@@ -30,8 +30,8 @@ GoldAlignment parse_line(std::string_view line, std::string_view where, std::str
     };
     const auto count_from_0 = [&](const char* side, int& position, int length) {
       if (position < first) {
-        fail(where, "link {}: {} position {} is before the first, {}", in_quotes(word), side,
-             position, first);
+        fail(where, "link {}: {} position {} is too small, positions count from {}",
+             in_quotes(word), side, position, first);
       }
       position -= first;
       if (lengths && position >= length) {

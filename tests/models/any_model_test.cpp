@@ -217,9 +217,10 @@ TEST_CASE("AnyModel: a state of another model is an error") {
   const AnyModel a(params[0], sized("bahdanau"), kSizes), b(params[1], sized("luong"), kSizes);
   const auto [source, mask] = text::make_source_batch(random_sentences({2}, 11, 6));
   const auto state = a.start(a.encode(source, mask));
-  CHECK_ERROR("AnyModel: the value belongs to another model",
+  CHECK_ERROR("AnyModel: the encoded source or decoder state is one of another type of model",
               b.select(state, Tensor::of({1}, {0})));
-  CHECK_ERROR("AnyModel: the value belongs to another model", b.select({}, Tensor::of({1}, {0})));
+  CHECK_ERROR("AnyModel: the encoded source or decoder state is one of another type of model",
+              b.select({}, Tensor::of({1}, {0})));
 }
 
 // ---- Ensembles

@@ -69,7 +69,8 @@ TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
   CHECK(error("3-2 3p1\n1p2\n") == "no error");
   CHECK(error("1-1\n1?2\n") ==
         ":2: '1?2' is not a link SOURCE-TARGET, with p for - when it is only possible");
-  CHECK(error("1-1 0p1\n\n") == ":1: link '0p1': source position 0 is before the first, 1");
+  CHECK(error("1-1 0p1\n\n") ==
+        ":1: link '0p1': source position 0 is too small, positions count from 1");
   CHECK(error("1-1\n1p3\n") ==
         ":2: link '1p3': target position 3 is beyond the 2 words of the sentence");
   CHECK(error("1-1\n") == ":2: the file ends before the 2 sentences");

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/autograd/backward.hpp>
 #include <attune/autograd/compositions.hpp>
 #include <attune/autograd/loss.hpp>
 

@@ -5,6 +5,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/index.hpp>
 
 #include "support/naive.hpp"
 

@@ -9,10 +9,12 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/simd/gemm.hpp>
 
 #include "support/naive.hpp"

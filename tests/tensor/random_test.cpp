@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/index.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>

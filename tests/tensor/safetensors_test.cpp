@@ -272,10 +272,10 @@ TEST_CASE(
        "18446744073709551615 does not fit in i32"},
       {load("BOOL", std::array<std::uint8_t, 2>{0, 1}), "dtype 'BOOL' is unknown"},
       {load("f32", std::array<float, 1>{1}), "dtype 'f32' is unknown"}};
-  for (const auto& [file, reason] : refused) {
-    CHECK(file.tensors.size() == 1);
-    CHECK(file.find("other"));
-    CHECK_ERROR("load_safetensors: 'x' cannot be read: " + reason, file.find("x"));
+  for (const auto& one : refused) {
+    CHECK(one.first.tensors.size() == 1);
+    CHECK(one.first.find("other"));
+    CHECK_ERROR("load_safetensors: 'x' cannot be read: " + one.second, one.first.find("x"));
   }
 }
 

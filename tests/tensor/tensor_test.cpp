@@ -9,6 +9,7 @@
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/index.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/tensor.hpp>
 

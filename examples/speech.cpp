@@ -22,7 +22,6 @@
 
 #include <attune/attune.hpp>
 
-#include "attune/letters.hpp"
 #include "common.hpp"
 
 using namespace attune;
@@ -93,9 +92,8 @@ Tensor read_audio(const std::string& path, Index rate, const text::LineReader* l
   const std::string where = list ? fmt::format("{}:{}: ", list->name(), list->number()) : "";
   const auto refuse = [&](const std::string& why) { fail(where + path, why); };
   if (!file) refuse(fmt::format("cannot be read as audio: {}", sf_strerror(nullptr)));
-  constexpr int lowest = 1000;  // limits the growth by resampling; telephones have 8000 Hz
-  if (info.samplerate < lowest)
-    refuse(fmt::format("sampling rate {} Hz, expected at least {}", info.samplerate, lowest));
+  if (info.samplerate < 1000)  // limits the growth by resampling; telephones have 8000 Hz
+    refuse(fmt::format("sampling rate {} Hz, expected at least 1000", info.samplerate));
   // libsndfile reads truncated files and only logs "RIFF : 7130 (should be 1992)". The header of a
   // stream of unknown size has a size of 0, or of at least 0x7ffff000.
   std::string log(1 << 14, '\0');
@@ -170,8 +168,7 @@ struct Utterance {
 };
 using Utterances = std::vector<Utterance>;
 
-/// Reads lines RECORDING TAB TRANSCRIPT [TAB SPEAKER]; paths are relative to the list. Converts
-/// transcripts to NFC, so that é is the same token however it is encoded.
+/// Reads lines RECORDING TAB TRANSCRIPT [TAB SPEAKER]; paths are relative to the list.
 Utterances read_list(const std::filesystem::path& tsv, Index rate) {
   Utterances all;
   text::LineReader lines(tsv);
@@ -181,15 +178,14 @@ Utterances read_list(const std::filesystem::path& tsv, Index rate) {
     if (columns.size() == 1 || columns[0].empty()) lines.fail("expected RECORDING TAB TRANSCRIPT");
     columns.resize(3);
     const std::string path = (tsv.parent_path() / columns[0]).string();
-    all.push_back({read_audio(path, rate, &lines), text::composed(columns[1]), columns[2]});
+    all.push_back({read_audio(path, rate, &lines), columns[1], columns[2]});
   }
   if (all.empty()) fail(tsv.string(), "has no lines");
   return all;
 }
 
 /// Draws `count` utterances, each of 1 to `join` recordings of one speaker. If count is 0: all
-/// recordings or, if join > 1, 30 utterances per number of recordings. Sorted by length, to reduce
-/// padding.
+/// recordings or, if join > 1, 30 utterances per number of recordings. Sorted by length.
 Utterances draw(const Utterances& all, Index count, Index join, Random random) {
   Utterances drawn;
   if (count == 0) count = join == 1 ? std::ssize(all) : 30 * join;
@@ -300,8 +296,7 @@ void draw_attention(const Speech& speech, const Utterance& utterance, const std:
   write_file(path, report::svg(map, {.cell = 12}));
 }
 
-/// Augmentation: changes speed, adds silence before and after, and white noise 20 to 40 dB below
-/// the recording.
+/// Augmentation: another speed, silence before and after, white noise 20 to 40 dB below the sound.
 Tensor varied(const Tensor& x, Index rate, Random& random) {
   const auto silence = static_cast<Index>(0.1 * random.uniform() * rate);
   Tensor y = pad(resampled(x, random.uniform(0.85, 1.15)), 0, silence, silence);
@@ -312,8 +307,7 @@ Tensor varied(const Tensor& x, Index rate, Random& random) {
 }
 
 /// Sets two random spans of rows to 0 (the mean), each of at most `widest` rows and 30 % of all,
-/// and transposes. Applied twice, it is SpecAugment (Park et al., 2019, section 2): frames, then
-/// bands.
+/// and transposes. Twice (frames, then bands) it is SpecAugment (Park et al., 2019, section 2).
 Tensor masked(Tensor x, Index widest, Random& random) {
   for (int i = 0; i < 2; ++i) {
     const Index width = random.below(std::min(widest, x.dim(0) * 3 / 10) + 1);

@@ -147,14 +147,6 @@ TEST_CASE("speech: all tokens for an empty transcript are insertions") {
   CHECK(contains(output_of(train + Arguments{"--characters"}), "\n    31 "));
 }
 
-TEST_CASE("speech: composed and decomposed transcripts have equal tokens") {
-  const Directory directory;
-  const std::string tone = Trained::get().directory / "ann7.wav", list = directory / "l.tsv";
-  write(list, tone + "\té\n" + tone + "\te\u0301\n");
-  output_of({"train", list, list, "--steps", "1", "--hidden", "4", "--model", directory / "m"});
-  CHECK(load_safetensors(directory / "m").metadata.at("vocabulary") == "[\"é\"]");
-}
-
 TEST_CASE("speech: weights do not depend on the number of threads") {
   const Trained& t = Trained::get();
   const Directory directory;

@@ -35,9 +35,10 @@ Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets,
 
 /// cross_entropy of the logits x W + b, for x (..., R): the same result up to rounding, in less
 /// memory. With a large vocabulary the logits would need more memory than the model. So the
-/// function computes them for some rows at a time, replaces them by their gradient in place, and
-/// adds that to the gradients of x, W and b. If W is frozen, pass it as a constant, detach(W), to
-/// skip its gradient. Rows with mask 0 are skipped. If W is undefined, the logits are x.
+/// forward pass takes some rows at a time: it computes their logits, replaces these by their
+/// gradient in place, and adds up the gradients of x, W and b, which it keeps until backward. If W
+/// is frozen, pass it as a constant, detach(W), to skip its gradient. Rows with mask 0 are skipped.
+/// If W is undefined, the logits are x.
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
                          const Tensor& mask = {}, const CrossEntropyOptions& options = {});
 

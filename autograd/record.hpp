@@ -58,9 +58,9 @@ class Recording {
   }
 
   /// Adds one pullback (dy, dx) for several inputs: for operations with several results, or whose
-  /// gradients share work. dy[i] is the gradient of the i-th result, undefined if it got none. dx
-  /// is an array with the slot of each input, null if the input needs no gradient (it is a
-  /// constant, or a variable whose gradient was not requested):
+  /// gradients share work. dy[i] is the gradient of the i-th result, undefined if it got none.
+  /// dx[i] points to the GradientSlot of the i-th input, to which the pullback adds; it is null if
+  /// the input needs no gradient (a constant, or a variable whose gradient was not requested):
   ///     .joint({q, k}, [](auto dy, const auto& dx) { const auto& [dq, dk] = dx; ... })
   template <std::size_t N, class Pullback>
   Recording& joint(const std::reference_wrapper<const Var> (&inputs)[N], Pullback&& pullback) {
@@ -80,7 +80,7 @@ class Recording {
     return *this;
   }
 
-  /// The only result. In `return record(...).wrt(...)` this conversion ends the declaration.
+  /// Converts an operation with one result to that result, as in `return record(...).wrt(...)`.
   operator Var() {  // NOLINT
     check(0);
     return Var(std::move(values_[0]), std::move(node_), 0);

@@ -232,16 +232,16 @@ class Decoding {
       if (std::ranges::count_if(own, [](T x) { return x != x; }) > 0)  // vectorises
         fail(operation_, "the model's logits are NaN");
       if (options_.sampling || running_[row].length == sentence.most_words) {
-        const T* const likeliest = std::ranges::max_element(own).base();
+        const auto likeliest = std::ranges::max_element(own);
         if (std::isinf(*likeliest)) continue;
         const std::int32_t word = options_.sampling
                                       ? draw(own, *options_.sampling, sentence.random)
-                                      : static_cast<std::int32_t>(likeliest - own.data());
+                                      : static_cast<std::int32_t>(likeliest - own.begin());
         best.push_back({row, word, before + own[word]});
         continue;
       }
       for (std::size_t from = 0; from < v; from += block) {
-        const std::size_t to = std::min(v, from + block);
+        const std::size_t to = std::min<std::size_t>(v, from + block);
         if (!enters(before + simd::largest(own.data() + from, static_cast<Index>(to - from))))
           continue;
         for (std::size_t word = from; word < to; ++word) {

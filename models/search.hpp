@@ -203,7 +203,8 @@ struct TranslateOptions {
 };
 
 namespace detail {
-/// Translates a batch; `numbers` are the numbers of its sentences.
+/// Translates a batch; numbers[i] is the index of its i-th sentence in `sources`, plus
+/// TranslateOptions::first.
 using TranslateBatch = std::function<std::vector<Translation>(const text::SourceBatch& batch,
                                                               std::span<const Index> numbers)>;
 std::vector<Translation> translate(std::span<const text::Sentence> sources,

@@ -103,7 +103,8 @@ class TransformerDecoder {
   const TransformerOptions& options() const { return options_; }
 
  private:
-  /// The annotations, packed by the layout; undefined without a source.
+  /// The annotations, packed by the layout; undefined if the decoder has no cross-attention. Throws
+  /// if it has, but the source has no annotations.
   Var annotations(const Encoded& source, const nn::Layout& layout) const;
 
   TransformerOptions options_;

@@ -137,8 +137,9 @@ class Sgd : public Optimiser {
 };
 
 /// Scales all gradients by largest / ‖g‖₂ if their global norm ‖g‖₂ exceeds `largest` (Pascanu et
-/// al., 2013). Returns the norm before scaling. The gradients store the norm, which the optimiser's
-/// check for non-finite gradients uses. Throws unless largest > 0 and all elements are finite.
+/// al., 2013). Returns the norm before scaling. `gradients` caches its norm after
+/// scaling for the optimiser's check of non-finite gradients. Throws unless largest > 0 and all
+/// elements are finite.
 double clip_by_global_norm(Gradients& gradients, double largest);
 
 /// Describes the first parameter with a non-finite gradient: "the gradient of 'decoder.W_h'

@@ -167,7 +167,8 @@ class Lstm : public Recurrent {
 /// GRU layer: the default cell of Recurrent.
 using Gru = Recurrent;
 
-/// State of a Bidirectional layer. As a final state, `backward` is the state at step 0.
+/// State of a Bidirectional layer. A final state has each direction's state after the last step
+/// that it processed: `forward` at step T - 1, `backward` at step 0.
 template <class State = RecurrentState>
 struct BidirectionalState {
   State forward = {}, backward = {};

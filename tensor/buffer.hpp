@@ -86,11 +86,11 @@ void cache_free(void* memory, std::size_t bytes) noexcept;
 void disable_thread_cache() noexcept;
 
 /// Detects whether a buffer was written after some event (a recorded operation, a packed matrix, a
-/// norm). The event stores observe(), which increments the clock; a write stores write_stamp() in
-/// the buffer. The buffer was written after the event if its stamp is larger. Writes are frequent
-/// and events rare, so writes only read the clock. Relaxed order suffices: a write that happens
-/// before the event reads at most what observe() returns, a write after it reads more. Without such
-/// an order, the program has a data race on the elements anyway.
+/// norm). The event stores observe(), which returns the clock and then increments it. A write stores
+/// write_stamp() in the buffer. The buffer was written after the event if its stamp is larger.
+/// Writes are frequent and events rare, so writes only read the clock. Relaxed order suffices: a
+/// write that happens before the event reads at most what observe() returns, a write after it reads
+/// more. Without such an order, the program has a data race on the elements anyway.
 inline std::atomic<std::uint64_t> modification_clock{0};
 inline std::uint64_t observe() { return fetch_add(modification_clock, std::uint64_t{1}); }
 inline std::uint64_t write_stamp() { return modification_clock.load(std::memory_order_relaxed); }

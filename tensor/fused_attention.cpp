@@ -359,11 +359,10 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, con
   ShapeCheck check("attention_step");
   check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
-  if (heads < 1 || d % heads != 0 || std::ssize(cache) != s) {
-    fail("attention_step",
-         "{} heads do not divide {} elements, or {} entries were given for {} positions", heads, d,
-         cache.size(), s);
-  }
+  if (heads < 1 || d % heads != 0)
+    fail("attention_step", "{} heads do not divide a size of {}", heads, d);
+  if (std::ssize(cache) != s)
+    fail("attention_step", "the cache has {} entries, but rows has {} positions", cache.size(), s);
   for (Index i = 0; i < s; ++i) {
     require_same_dtype("attention_step", q, cache[i]);
     ShapeCheck("attention_step")("q", q, "B D")("cache", cache[i], "R 2D");

@@ -31,8 +31,8 @@ namespace detail {
 }
 
 /// Sets the precision of the matrix products of the calling thread, including those in tiles of its
-/// parallel_for. Each thread has its own setting, f32 by default. Throws if this CPU does not
-/// compute `precision` faster than f32 (fastest_precision).
+/// parallel_for. Each thread has its own setting, f32 by default. f32 is always accepted.
+/// Throws for another one if this CPU does not compute it faster (see fastest_precision).
 void set_precision(Precision precision);
 inline Precision precision() { return detail::thread_precision; }
 

@@ -19,7 +19,8 @@ namespace attune {
 class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
-  /// The stream with this name: initial values of a parameter depend on (seed, path) only.
+  /// The stream numbered by a hash of `name`. Parameters use their path as the name, so their
+  /// initial values depend only on seed and path.
   Random(std::uint64_t seed, std::string_view name);
 
   /// The next 32 random bits.

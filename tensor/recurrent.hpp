@@ -10,8 +10,8 @@
 
 namespace attune {
 
-/// LSTM; or a GRU whose reset gate acts after the product, r ⊙ (h W_n + b_hn), as in cuDNN and
-/// PyTorch (gru), or before it, (r ⊙ h) W_n, as in Cho et al. (2014) and Bahdanau et al. (2014).
+/// gru: the reset gate acts after the product, r ⊙ (h W_n + b_hn), as in cuDNN and PyTorch.
+/// gru_reset_before: before it, (r ⊙ h) W_n, as in Cho et al. (2014) and Bahdanau et al. (2014).
 enum class Cell { lstm, gru, gru_reset_before };
 
 /// Number of gates G: 4 for an LSTM, in the order i f g o; 3 for a GRU, in the order r z n.

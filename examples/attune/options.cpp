@@ -300,8 +300,8 @@ OptionList options_of(UseOptions& o, unsigned command) {
   add(compare_command,
       {option("lengths", "maximum source lengths, in words, of the BLEU columns", o.lengths, 0)});
   add(report_command, {option("live",
-                              "instead of a report, write this page (from examples/page/build.sh) "
-                              "with the model in it; it runs in a browser",
+                              "page built by examples/page/build.sh; instead of a report, write a "
+                              "copy of it that runs the model in a browser",
                               o.live)});
   add(inspect_command,
       {option("export",

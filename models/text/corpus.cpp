@@ -206,7 +206,8 @@ std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& pat
     alignments.push_back(parse_line(*line, where(), "-p", 1, sentences[alignments.size()]));
   }
   if (alignments.size() < sentences.size())
-    fail(where(), "the file ends before the {} sentences", sentences.size());
+    fail(where(), "the file has {} lines, expected {}, one per sentence", alignments.size(),
+         sentences.size());
   return alignments;
 }
 

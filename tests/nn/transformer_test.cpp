@@ -198,10 +198,8 @@ TEST_CASE("Transformer layers: errors name the tensor and the layer") {
       attention.step(x[0], {cache.keys_values, Tensor::of<std::int32_t>({1, 3}, {3, 0, 0})}));
   CHECK_ERROR("attention_step: rows (S, B) is (1, 2), but B = 3 in q, in decoder.cross",
               attention.step(x[0], {cache.keys_values, zeros({1, 2}, DType::i32)}));
-  CHECK_ERROR(
-      "attention_step: 2 heads do not divide 8 elements, or 0 entries were given for 1 positions, "
-      "in decoder.cross",
-      attention.step(x[0], {{}, cache.rows}));
+  CHECK_ERROR("attention_step: the cache has 0 entries, but rows has 1 positions, in decoder.cross",
+              attention.step(x[0], {{}, cache.rows}));
   CHECK_ERROR("dropout: the rate 1 is not in [0, 1)",
               TransformerLayer(params / "other",
                                {.size = kSize, .heads = 2, .attention_dropout = 1}, Causal::no));

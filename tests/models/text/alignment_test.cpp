@@ -73,7 +73,7 @@ TEST_CASE("read_gold_alignments: sure and possible links, positions from 1") {
         ":1: link '0p1': source position 0 is too small, positions count from 1");
   CHECK(error("1-1\n1p3\n") ==
         ":2: link '1p3': target position 3 is beyond the 2 words of the sentence");
-  CHECK(error("1-1\n") == ":2: the file ends before the 2 sentences");
+  CHECK(error("1-1\n") == ":2: the file has 1 lines, expected 2, one per sentence");
   CHECK(error("1-1\n\n\n") == ":3: more lines than the 2 sentences");
 }
 

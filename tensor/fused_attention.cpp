@@ -63,6 +63,13 @@ struct Seen {
   std::vector<Index> until;  // query i attends to the first until[i] keys
 };
 
+/// Elements of a head. Throws unless the heads divide the size.
+Index head_size(const char* operation, Index heads, Index size) {
+  if (heads < 1 || size % heads != 0)
+    fail(operation, "{} heads do not divide a size of {}", heads, size);
+  return size / heads;
+}
+
 /// The parameters of one call: extents, options, and the tokens of each sentence that take part.
 struct Problem {
   Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
@@ -74,11 +81,9 @@ struct Problem {
     if (o.mask.defined()) check("mask", o.mask, "S B");
     require_same_dtype("attention", q, kv);
     t = check['T'], s = check['S'], b = check['B'], d = check['D'];
-    if (o.heads < 1 || d % o.heads != 0)
-      fail("attention", "{} heads do not divide a size of {}", o.heads, d);
+    a = head_size("attention", o.heads, d);
     if (!(o.dropout >= 0 && o.dropout < 1))
       fail("attention", "the dropout {} is not in [0, 1)", o.dropout);
-    a = d / o.heads;
     std::vector<Tokens> queries = o.query_rows.defined()
                                       ? packed_tokens("query_rows", o.query_rows, check['N'])
                                       : padded_tokens(t, b, {}),
@@ -359,8 +364,7 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, con
   ShapeCheck check("attention_step");
   check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
-  if (heads < 1 || d % heads != 0)
-    fail("attention_step", "{} heads do not divide a size of {}", heads, d);
+  const Index a = head_size("attention_step", heads, d);
   if (std::ssize(cache) != s)
     fail("attention_step", "the cache has {} entries, but rows has {} positions", cache.size(), s);
   for (Index i = 0; i < s; ++i) {
@@ -371,7 +375,6 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, con
   AttentionStep result{Tensor::uninitialized(q.shape(), q.dtype(), "attention_step"),
                        Tensor::uninitialized({heads, s, b}, q.dtype(), "attention_step")};
   const auto* row = rows.data<std::int32_t>();
-  const Index a = d / heads;
   const double scale = 1 / std::sqrt(static_cast<double>(a));
   const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, T* y_data,
                                     T* weights) {

@@ -55,8 +55,8 @@ char32_t presentable(char32_t point);
 /// combining mark without a base letter. An empty label stays empty.
 std::string visible(std::string_view label);
 
-/// As `visible`, for a caption on a line of its own: keeps bidirectional isolates, which separate
-/// the two sides of "source → target" if one of them is right-to-left.
+/// As `visible`, for a caption on its own line. Keeps the Unicode isolate characters (U+2066 to
+/// U+2069): in "source → target" they stop right-to-left text from reordering the other side.
 std::string visible_caption(std::string_view caption);
 
 }  // namespace attune::text

@@ -11,7 +11,6 @@
 //     build/examples/speech train TRAIN.tsv VALID.tsv     saves weights and a heat map of α
 //     build/examples/speech evaluate LIST.tsv             token errors by length
 //     build/examples/speech recognise FILE ...            transcribes each recording
-// A line of a list is RECORDING TAB TRANSCRIPT [TAB SPEAKER].
 #include <map>
 #include <memory>
 #include <numbers>
@@ -255,8 +254,7 @@ struct Speech {
     const models::Encoded h = listen(x);
     const models::CtcEncoded<models::Encoded> both{h, ctc(h.h).value()};
     const models::JointCtc joint(decoder, {.weight = o.ctc});
-    const Index longest = h.mask.dim(0);
-    const models::SearchOptions how{.beam = beam, .max_length = longest, .within_source = true};
+    models::SearchOptions how{.beam = beam, .max_length = h.mask.dim(0), .within_source = true};
     std::vector<models::Hypothesis> best;
     for (const auto& found : models::search(joint, both, how)) best.push_back(found.front());
     return best;
@@ -377,8 +375,7 @@ int main(int argc, char** argv) {
   return examples::run_program("speech", [&] {
     Options o;
     const std::string usage =
-        "speech train TRAIN.tsv VALID.tsv, speech evaluate LIST.tsv ... or speech recognise FILE "
-        "...";
+        "speech train TRAIN.tsv VALID.tsv | evaluate LIST.tsv ... | recognise FILE ...";
     const auto typed = examples::parse_command_line(argc, argv, usage, options_of(o));
     if (typed.size() == 3 && typed[0] == "train") return train(o, typed[1], typed[2]), 0;
     const bool evaluates = !typed.empty() && typed[0] == "evaluate";
@@ -393,11 +390,10 @@ int main(int argc, char** argv) {
     for (const std::string& path : std::span(typed).subspan(1)) {
       if (evaluates) {
         evaluate(speech, draw(read_list(path, o.hz), 0, o.join, Random(1)), o.beam, true);
-        continue;
+      } else {
+        const auto found = speech.recognise(Utterances{{read_audio(path, o.hz), "", ""}}, o.beam);
+        fmt::print("{}\t{}\n", printable(path), printable(speech.codec.decode(found[0].words)));
       }
-      const Utterance one{read_audio(path, o.hz), "", ""};
-      const models::Hypothesis best = speech.recognise({&one, 1}, o.beam).front();
-      fmt::print("{}\t{}\n", printable(path), printable(speech.codec.decode(best.words)));
     }
     return 0;
   });

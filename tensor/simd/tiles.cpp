@@ -257,9 +257,9 @@ void fill_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm
 }  // namespace
 
 bool has_tiles() {
-  // Not if ATTUNE_TARGET selects less than AVX-512.
-  static const bool here = panel_width<float>(block_side) == block_side && permitted();
-  return emulated_tiles || here;
+  static const bool here = permitted();
+  // Not if less than AVX-512 is selected.
+  return emulated_tiles || (here && panel_width<float>(block_side) == block_side);
 }
 
 void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to) {

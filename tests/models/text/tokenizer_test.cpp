@@ -112,7 +112,6 @@ TEST_CASE("SentencePiece: a build without the library throws" *
       "sentencepiece: attune was built without it: libsentencepiece-dev was not found";
   CHECK_ERROR(message, SentencePiece::train(Tokens{"a"}));
   CHECK_ERROR(message, SentencePiece("x"));
-  CHECK_ERROR(message, SentencePiece::load("x"));
   CHECK_ERROR(message, tokenizer_from_json(R"({"kind":"sentencepiece","model":"00"})"));
 }
 

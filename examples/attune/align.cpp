@@ -15,7 +15,6 @@
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "letters.hpp"
-#include "log.hpp"
 #include "output.hpp"
 #include "processes.hpp"
 #include "report.hpp"
@@ -132,7 +131,6 @@ std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
     all.push_back({pairs.lines[i], pairs.references[i].front(), {}, {}});
     const text::Pair pair{pairs.sources[i], pairs.targets[i]};
     if (pair.source.empty() || pair.target.empty()) continue;
-    stop_if_interrupted();
     all.back().written =
         std::move(models::force_decode(network, text::make_batch(std::span(&pair, 1)),
                                        {.output_tokens = o.search.output_tokens})
@@ -234,8 +232,7 @@ void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) 
   std::vector<text::PairLengths> lengths;
   std::vector<text::Alignment> found;
   for (const AlignedPair& pair : pairs) {
-    lengths.push_back({static_cast<int>(text::words(pair.source).size()),
-                       static_cast<int>(text::words(pair.target).size())});
+    lengths.push_back(words_of(pair.source, pair.target));
     found.push_back(links_of(pair.map));
   }
   const auto score =
@@ -249,7 +246,7 @@ void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) 
 int align(const UseOptions& o) {
   if (o.file.empty()) fail("PAIRS", "missing, expected a file of pairs or of sources");
   const auto files = model_files(o.models);
-  require_outputs(o, files, {o.out});
+  require_output(o, files);
   const std::vector<Model> models = load_models(files);
   const AlignFormat format = format_of(o);
   if (std::ranges::none_of(models, &Model::attends))
@@ -300,9 +297,11 @@ int score(const UseOptions& o) {
     lines.clear(), pairs.clear(), width = 0;
   };
   while (const auto line = reader.next()) {
-    text::Pair pair = numbered(*line, reader, models.front().codecs, longest);
-    unknown_source.add(source, source.tokenizer.encode(line->source));
-    unknown_target.add(target, target.tokenizer.encode(line->target));
+    const auto from = source.tokenizer.encode(line->source),
+               to = target.tokenizer.encode(line->target);
+    unknown_source.add(source, from), unknown_target.add(target, to);
+    text::Pair pair{source.encode(from), target.encode(to)};
+    check_lengths(pair.source, pair.target, reader, longest);
     const std::size_t size = std::max(pair.source.size(), pair.target.size() + 1);
     if (pair.source.empty() || std::max(width, size) * (lines.size() + 1) > most_tokens) print();
     if (pair.source.empty()) {

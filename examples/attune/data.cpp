@@ -136,8 +136,6 @@ std::pair<Tokens, std::string> chosen_tokens(const Lines& lines, bool sentences,
           fmt::format("lines have {:.1f} words on average", lines.words)};
 }
 
-using Strings = std::vector<std::string>;
-
 /// The truecaser of each side; empty without --truecase.
 OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o) {
   if (!o.truecase) return {};
@@ -149,7 +147,7 @@ OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o) {
 
 bool are_subwords(Tokens t) { return t == Tokens::bpe || t == Tokens::unigram; }
 
-text::SentencePiece learn_pieces(const Strings& lines, const char* of, Tokens tokens,
+text::SentencePiece learn_pieces(const Texts& lines, const char* of, Tokens tokens,
                                  const TrainOptions& o) {
   say("learning {} subwords of {} from {} lines: ", o.pieces, of, lines.size());
   std::fflush(stdout);
@@ -200,7 +198,7 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   const auto truecasers = learn_case(o);
   if (!made[0] || !made[1]) {
     const OfBoth<Tokens> tokens = choose(o, survey);
-    OfBoth<Strings> lines;
+    OfBoth<Texts> lines;
     if ((!made[0] && are_subwords(tokens[0])) || (!made[1] && are_subwords(tokens[1]))) {
       constexpr Index most = 1'000'000;  // pairs from which subwords are learnt
       Sampler sampler(most, o.seed);
@@ -236,34 +234,17 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   return made;
 }
 
-/// Reads a file of word alignments, which has a line for every pair of the corpus.
-class LinkReader {
- public:
-  explicit LinkReader(const std::string& path) : lines_(path) {}
-
-  /// The links of the pair that `reader` read last.
-  text::Alignment next(const text::TextPair& pair, PairReader& reader) {
-    const auto line = lines_.next();
-    if (!line) {
-      fail(fmt::format("{}:{}", lines_.name(), lines_.number() + 1),
-           fmt::format("end of file, expected links of the pair at {}", reader.source_place()));
-    }
-    const text::PairLengths lengths{words_of(pair.source), words_of(pair.target)};
-    return text::parse_links(*line, lengths, fmt::format("{}:{}", lines_.name(), lines_.number()));
+/// Reads the links of the pair that `reader` read last.
+text::Alignment next_links(text::LineReader& links, const text::TextPair& pair,
+                           const PairReader& reader) {
+  const auto line = links.next();
+  if (!line) {
+    fail(fmt::format("{}:{}", links.name(), links.number() + 1),
+         fmt::format("end of file, expected links of the pair at {}", reader.source_place()));
   }
-
-  void end() {
-    const std::int64_t pairs = lines_.number();
-    if (lines_.next()) lines_.fail(fmt::format("more lines than the {} sentences", pairs));
-  }
-
- private:
-  static int words_of(const std::string& line) {
-    return static_cast<int>(text::words(line).size());
-  }
-
-  text::LineReader lines_;
-};
+  return text::parse_links(*line, words_of(pair.source, pair.target),
+                           fmt::format("{}:{}", links.name(), links.number()));
+}
 
 /// Converts links between words to links between tokens.
 text::Alignment links_of(const text::Alignment& words, const text::TextPair& lines,
@@ -276,10 +257,6 @@ text::Alignment links_of(const text::Alignment& words, const text::TextPair& lin
     fail(reader.source_place(),
          "the SentencePiece model changes words, which --alignments does not support");
   }
-}
-
-void require_target(const text::TextPair& pair, const PairReader& reader) {
-  if (pair.target.empty()) fail(reader.target_place(), "the target is empty");
 }
 
 [[noreturn]] void fail_empty(const PairFiles& files) {
@@ -295,12 +272,6 @@ void require_target(const text::TextPair& pair, const PairReader& reader) {
 
 bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
   return files.target.empty() && pair.source.empty() && pair.target.empty();
-}
-
-void check_lengths(const text::Sentence& source, const text::Sentence& target,
-                   const PairReader& reader, Index longest) {
-  check_length(std::ssize(source), reader.source_place(), longest);
-  check_length(std::ssize(target), reader.target_place(), longest_of_pair);
 }
 
 /// Maximum number of tokens on each side in training and validation.
@@ -321,7 +292,8 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
   bool any = sides == Sides::optional;
   while (const auto pair = reader.next()) {
     if (is_skipped(*pair, files) || (keep && !keep(*pair))) continue;
-    if (sides == Sides::required) require_target(*pair, reader);
+    if (sides == Sides::required && pair->target.empty())
+      fail(reader.target_place(), "the target is empty");
     text::Sentence source = codecs.source.encode(pair->source),
                    target = codecs.target.encode(pair->target);
     if (trained && std::max(std::ssize(source), std::ssize(target)) > longest) {
@@ -340,13 +312,16 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
   return all;
 }
 
-TestPairs held_out_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
-  TestPairs held = read_some(
-      o.train_files(), codecs, longest_trained(o), Sides::required,
-      [&](const auto& pair) { return has_words(pair) && survey.holds_out(pair.source); },
-      /*trained=*/true);
-  held.name = "pairs held out from " + held.name;
-  return held;
+/// Prints the percentage of unknown tokens. Throws if all are unknown.
+void report_unknown(std::span<const std::int32_t> all, const char* name,
+                    const std::string& vocabulary) {
+  const std::int64_t unknown = std::ranges::count(all, text::Vocabulary::unknown);
+  if (unknown == 0) return;
+  if (unknown == std::ssize(all))
+    fail(vocabulary.empty() ? "vocabulary" : vocabulary,
+         fmt::format("contains none of the {} tokens", name));
+  say("{:.2f} % of the {} tokens are not in the vocabulary\n",
+      100 * static_cast<double>(unknown) / static_cast<double>(all.size()), name);
 }
 
 }  // namespace
@@ -400,8 +375,7 @@ Survey survey_of(const PairFiles& files, Index held_out) {
   HeldOut held(held_out);
   Sampler sampler(sampled, /*seed=*/0);
   PairReader reader(files, "reading");
-  while (auto pair = reader.next()) {
-    if (!has_words(*pair)) continue;
+  while (auto pair = reader.next_with_words()) {
     ++survey.pairs;
     held.add(pair->source);
     sampler.add(std::move(*pair));
@@ -459,40 +433,33 @@ Fingerprint TestPairs::fingerprint() const {
   return all;
 }
 
-std::vector<text::Pair> TestPairs::pairs() const {
-  std::vector<text::Pair> all;
-  for (std::size_t i = 0; i < size(); ++i)
-    if (!sources[i].empty() && !targets[i].empty()) all.push_back({sources[i], targets[i]});
-  return all;
+text::PairLengths words_of(const std::string& source, const std::string& target) {
+  return {static_cast<int>(text::words(source).size()),
+          static_cast<int>(text::words(target).size())};
 }
 
-std::vector<std::int64_t> TestPairs::source_lengths() const {
-  std::vector<std::int64_t> lengths;
-  for (const std::string& line : lines) lengths.push_back(std::ssize(text::words(line)));
-  return lengths;
-}
-
-text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
-                    Index longest) {
-  text::Pair pair{codecs.source.encode(lines.source), codecs.target.encode(lines.target)};
-  check_lengths(pair.source, pair.target, reader, longest);
-  return pair;
+void check_lengths(const text::Sentence& source, const text::Sentence& target,
+                   const PairReader& reader, Index longest) {
+  check_length(std::ssize(source), reader.source_place(), longest);
+  check_length(std::ssize(target), reader.target_place(), longest_of_pair);
 }
 
 void check_pairs(const PairFiles& files) {
-  PairReader reader(files, "reading");
-  bool any = false;
-  while (const auto pair = reader.next()) {
-    if (!is_skipped(*pair, files)) require_target(*pair, reader);
-    any = any || !pair->source.empty();
-  }
-  if (!any) fail_empty(files);
+  constexpr Index any_length = std::numeric_limits<Index>::max();
+  read_some(files, Codecs(), any_length, Sides::required, {}, /*trained=*/true);
 }
 
 TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
-  if (o.valid.empty()) return held_out_pairs(o, survey, codecs);
-  return read_some(o.valid_files(), codecs, longest_trained(o), Sides::required, {},
-                   /*trained=*/true);
+  const Index longest = longest_trained(o);
+  if (!o.valid.empty())
+    return read_some(o.valid_files(), codecs, longest, Sides::required, {}, /*trained=*/true);
+  const auto is_held = [&](const text::TextPair& pair) {
+    return has_words(pair) && survey.holds_out(pair.source);
+  };
+  TestPairs held = read_some(o.train_files(), codecs, longest, Sides::required, is_held,
+                             /*trained=*/true);
+  held.name = "pairs held out from " + held.name;
+  return held;
 }
 
 PairFiles files_for(const Model& model, const UseOptions& o) {
@@ -510,7 +477,7 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
     fail("PAIRS", "missing, and the checkpoint does not name its validation pairs");
   const TrainOptions trained = o.trained ? *o.trained : train_options_from(first.metadata);
   if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs);
-  TestPairs held = held_out_pairs(trained, survey_of(trained), first.codecs);
+  TestPairs held = validation_pairs(trained, survey_of(trained), first.codecs);
   for (const Model& model : models)
     if (held.fingerprint().text() != model.entry("validation_data"))
       fail(trained.train.string(),
@@ -519,25 +486,32 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   return held;
 }
 
-void require_outputs(const UseOptions& o, const std::vector<std::filesystem::path>& models,
-                     std::initializer_list<std::filesystem::path> outputs) {
-  std::vector<std::filesystem::path> inputs = models;
+void require_output(const UseOptions& o, std::vector<std::filesystem::path> inputs) {
   inputs.insert(inputs.end(), o.references.begin(), o.references.end());
   inputs.insert(inputs.end(), {o.file, o.target});
-  for (const std::filesystem::path& output : outputs)
-    if (!output.empty()) require_writable(output, inputs);
+  if (!o.out.empty()) require_writable(o.out, inputs);
 }
 
-void TrainingPairs::report_unknown(const Lists<std::int32_t>& side, const char* name,
-                                   const std::string& vocabulary) const {
-  const auto all = side.values();
-  const std::int64_t unknown = std::ranges::count(all, text::Vocabulary::unknown);
-  if (unknown == 0) return;
-  if (unknown == std::ssize(all))
-    fail(vocabulary.empty() ? "vocabulary" : vocabulary,
-         fmt::format("contains none of the {} tokens", name));
-  say("{:.2f} % of the {} tokens are not in the vocabulary\n",
-      100 * static_cast<double>(unknown) / static_cast<double>(all.size()), name);
+std::vector<std::vector<std::uint32_t>> padded_batches(std::span<const text::PairLengths> lengths,
+                                                       const text::BatchOptions& options,
+                                                       std::uint64_t seed, Index epoch,
+                                                       std::size_t most) {
+  auto all = text::epoch_batches(lengths, options, seed, epoch);
+  const auto length = [&](std::uint32_t i) {
+    return static_cast<std::size_t>(std::max(lengths[i].source, lengths[i].target));
+  };
+  for (std::size_t i = 0; i < all.size();) {
+    const std::size_t size = all[i].size(), half = size / 2;
+    if (half == 0 || size * length(*std::ranges::max_element(all[i], {}, length)) <= most) {
+      ++i;
+      continue;
+    }
+    const auto middle = all[i].begin() + static_cast<std::ptrdiff_t>(half);
+    const std::vector<std::uint32_t> second(middle, all[i].end());
+    all[i].resize(half);
+    all.insert(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, second);
+  }
+  return all;
 }
 
 TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs)
@@ -545,8 +519,8 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
   if (size() == 0) fail_long(o.train_files(), "train", report.longest);
-  report_unknown(sources_, "source", o.source_vocabulary);
-  report_unknown(targets_, "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
+  report_unknown(sources_.values(), "source", o.source_vocabulary);
+  report_unknown(targets_.values(), "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
   const double mean = static_cast<double>(sources_.values().size() + targets_.values().size()) /
                       (2 * static_cast<double>(size()));
   const double usual = std::max(256.0, 4 * mean);  // tokens per side
@@ -559,12 +533,12 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
 
 text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codecs) {
   const TrainOptions& o = options_;
-  std::optional<LinkReader> alignments;
+  std::optional<text::LineReader> alignments;
   if (!o.alignments.empty()) alignments.emplace(o.alignments);
   text::CorpusReport report{.longest = longest_trained(o)};
   PairReader reader(o.train_files(), "numbering tokens");
   while (const auto lines = reader.next()) {
-    const auto words = alignments ? alignments->next(*lines, reader) : text::Alignment();
+    const auto words = alignments ? next_links(*alignments, *lines, reader) : text::Alignment();
     if (is_skipped(*lines, o.train_files()) || survey.holds_out(lines->source)) continue;
     const auto source = codecs.source.tokenizer.encode(lines->source),
                target = codecs.target.tokenizer.encode(lines->target);
@@ -574,45 +548,27 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
       longest_.emplace(length, reader.source_place());
       if (longest_.size() > named) longest_.erase(std::prev(longest_.end()));
     }
-    add({codecs.source.encode(source), codecs.target.encode(target)});
-    if (alignments) add(links_of(words, *lines, source, target, reader));
+    const text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
+    sources_.add(pair.source), targets_.add(pair.target);
+    lengths_.push_back(lengths_of(pair));
+    longest_target_ = std::max(longest_target_, std::ssize(pair.target));
+    fingerprint_.add(pair.source).add(pair.target);
+    if (alignments) {
+      const text::Alignment links = links_of(words, *lines, source, target, reader);
+      links_.add(links);
+      fingerprint_.add(links);
+    }
   }
-  if (alignments) alignments->end();
+  if (alignments && alignments->next())
+    alignments->fail(fmt::format("more lines than the {} sentences", reader.number()));
   return report;
 }
 
-void TrainingPairs::add(const text::Pair& pair) {
-  sources_.add(pair.source), targets_.add(pair.target);
-  lengths_.push_back(lengths_of(pair));
-  longest_target_ = std::max(longest_target_, std::ssize(pair.target));
-  fingerprint_.add(pair.source).add(pair.target);
-}
-
-void TrainingPairs::add(const text::Alignment& links) {
-  links_.add(links);
-  fingerprint_.add(links);
-}
-
 std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) const {
-  std::vector<std::vector<std::uint32_t>> all = text::epoch_batches(
+  return padded_batches(
       lengths_,
       {.sentences = options_.batch, .tokens = options_.batch_tokens, .pool = options_.pool},
-      options_.seed, epoch);
-  const auto length = [&](std::uint32_t i) {
-    return static_cast<std::size_t>(std::max(lengths_[i].source, lengths_[i].target));
-  };
-  for (std::size_t i = 0; i < all.size();) {  // splits batches that one long pair pads too much
-    const std::size_t size = all[i].size(), half = size / 2;
-    if (half == 0 || size * length(*std::ranges::max_element(all[i], {}, length)) <= most_padded_) {
-      ++i;
-      continue;
-    }
-    const auto middle = all[i].begin() + static_cast<std::ptrdiff_t>(half);
-    const std::vector<std::uint32_t> second(middle, all[i].end());
-    all[i].resize(half);
-    all.insert(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, second);
-  }
-  return all;
+      options_.seed, epoch, most_padded_);
 }
 
 text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) const {

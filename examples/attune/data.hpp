@@ -75,14 +75,13 @@ struct TestPairs {
 
   std::size_t size() const { return lines.size(); }
   Fingerprint fingerprint() const;
-  /// The pairs with tokens on both sides.
-  std::vector<text::Pair> pairs() const;
-  std::vector<std::int64_t> source_lengths() const;  // in words
 };
 
-/// A pair as token ids. Throws if a side is too long.
-text::Pair numbered(const text::TextPair& lines, const PairReader& reader, const Codecs& codecs,
-                    Index longest);
+/// Number of words of both sides.
+text::PairLengths words_of(const std::string& source, const std::string& target);
+/// Throws if a side is too long: the source has more than `longest` tokens.
+void check_lengths(const text::Sentence& source, const text::Sentence& target,
+                   const PairReader& reader, Index longest);
 /// Throws if a target is empty, or if there are no pairs. Needs no model.
 void check_pairs(const PairFiles& files);
 /// The validation pairs: from --valid, or held out from the training pairs. Skips pairs that are
@@ -97,9 +96,8 @@ TestPairs pairs_for(const UseOptions& options, Models models, Sides sides = Side
 /// The given files, with swapped columns if --swap is set now or was set in training.
 PairFiles files_for(const Model& model, const UseOptions& options);
 
-/// Throws if an output cannot be written, or is also an input.
-void require_outputs(const UseOptions& options, const std::vector<std::filesystem::path>& models,
-                     std::initializer_list<std::filesystem::path> outputs);
+/// Throws if --out cannot be written, or is also an input: one of the models or of the data files.
+void require_output(const UseOptions& options, std::vector<std::filesystem::path> models);
 
 /// Lists in one contiguous buffer: 4 bytes per token and no allocation per list.
 template <class T>
@@ -121,6 +119,13 @@ class Lists {
   std::vector<std::size_t> ends_;
 };
 
+/// The batches of text::epoch_batches. Splits a batch in halves, which one long pair may pad too
+/// much, until each side has at most `most` tokens, with padding.
+std::vector<std::vector<std::uint32_t>> padded_batches(std::span<const text::PairLengths> lengths,
+                                                       const text::BatchOptions& options,
+                                                       std::uint64_t seed, Index epoch,
+                                                       std::size_t most);
+
 /// The training pairs, and with --alignments the links between their tokens.
 class TrainingPairs {
  public:
@@ -135,7 +140,6 @@ class TrainingPairs {
   /// Content hash of pairs and links.
   const Fingerprint& fingerprint() const { return fingerprint_; }
 
-  /// The batches of text::epoch_batches; a batch with too much padding is split in halves.
   std::vector<std::vector<std::uint32_t>> batches(Index epoch) const;
   text::Batch batch(std::span<const std::uint32_t> chosen) const;
   /// Number of target tokens of a pair, including </s>.
@@ -143,12 +147,7 @@ class TrainingPairs {
   models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch) const;
 
  private:
-  /// Prints the percentage of unknown tokens. Throws if all are unknown.
-  void report_unknown(const Lists<std::int32_t>& side, const char* name,
-                      const std::string& vocabulary) const;
   text::CorpusReport read(const Survey& survey, const Codecs& codecs);
-  void add(const text::Pair& pair);
-  void add(const text::Alignment& links);
 
   const TrainOptions& options_;
   Lists<std::int32_t> sources_, targets_;

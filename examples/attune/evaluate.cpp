@@ -12,7 +12,6 @@
 
 #include "commands.hpp"
 #include "evaluation.hpp"
-#include "log.hpp"
 #include "output.hpp"
 #include "run_directory.hpp"
 
@@ -98,7 +97,7 @@ void print_json(const Measured& m) {
 
 int evaluate_pairs(const UseOptions& o) {
   const auto files = model_files(o.models);
-  require_outputs(o, files, {o.out});
+  require_output(o, files);
   const Measured m(o, files);
   if (m.result.cut() > 0) {
     complain("warning: {} of {} predictions were truncated at --max-length {}\n", m.result.cut(),

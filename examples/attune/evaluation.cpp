@@ -30,51 +30,37 @@ Texts gather_parts(std::size_t n, const auto& make) {
   });
 }
 
-/// Sum of losses, and number of tokens.
-struct Total {
-  double loss = 0, tokens = 0;
-};
-
-/// Adds the loss of the chosen pairs; splits a batch that is too large with padding.
-void add_loss(const models::AnyModel& network, std::span<const text::Pair> pairs,
-              std::span<const std::uint32_t> chosen, Total& total) {
-  constexpr std::size_t most_tokens = 64 * 256;
-  std::size_t longest = 0;
-  for (const std::uint32_t i : chosen)
-    longest = std::max({longest, pairs[i].source.size(), pairs[i].target.size()});
-  if (const std::size_t half = chosen.size() / 2;
-      half > 0 && longest * chosen.size() > most_tokens) {
-    add_loss(network, pairs, chosen.first(half), total);
-    return add_loss(network, pairs, chosen.subspan(half), total);
-  }
-  stop_if_interrupted();
-  const text::Batch batch = text::make_batch(pairs, chosen);
-  const double tokens = sum(batch.target_mask).item();
-  total.loss += models::loss(network, batch).item() * tokens;
-  total.tokens += tokens;
-}
-
-/// Mean cross-entropy per target token under teacher forcing.
-double mean_loss(Models models, std::span<const text::Pair> pairs) {
+/// Mean cross-entropy per target token under teacher forcing, of the pairs with tokens on both
+/// sides.
+double mean_loss(Models models, const TestPairs& test) {
   const NoGrad no_grad;
   const models::AnyModel network = network_of(models);
-  const auto batches = text::epoch_batches(pairs, {.sentences = 64}, /*seed=*/0, /*epoch=*/0);
-  Total total;
-  for (const std::string& line :
-       gather_parts(batches.size(), [&](std::size_t begin, std::size_t end) {
-         Texts lines;
-         for (std::size_t i = begin; i < end; ++i) {
-           Total one;
-           add_loss(network, pairs, batches[i], one);
-           lines.push_back(fmt::format("{:a} {:a}", one.loss, one.tokens));
-         }
-         return lines;
-       })) {
-    char* tokens = nullptr;
-    total.loss += std::strtod(line.c_str(), &tokens);
-    total.tokens += std::strtod(tokens, nullptr);
+  std::vector<text::Pair> pairs;
+  std::vector<text::PairLengths> lengths;
+  for (std::size_t i = 0; i < test.size(); ++i) {
+    if (test.sources[i].empty() || test.targets[i].empty()) continue;
+    pairs.push_back({test.sources[i], test.targets[i]});
+    lengths.push_back(lengths_of(pairs.back()));
   }
-  return total.loss / total.tokens;
+  const auto batches =
+      padded_batches(lengths, {.sentences = 64}, /*seed=*/0, /*epoch=*/0, /*most=*/64 * 256);
+  const Texts losses = gather_parts(batches.size(), [&](std::size_t begin, std::size_t end) {
+    Texts lines;
+    for (std::size_t i = begin; i < end; ++i) {
+      stop_if_interrupted();
+      const text::Batch batch = text::make_batch(pairs, batches[i]);
+      lines.push_back(fmt::format("{:a} {:a}", models::loss(network, batch).item(),
+                                  sum(batch.target_mask).item()));
+    }
+    return lines;
+  });
+  double total = 0, tokens = 0;
+  for (const std::string& line : losses) {
+    char* rest = nullptr;
+    const double loss = std::strtod(line.c_str(), &rest), of = std::strtod(rest, nullptr);
+    total += loss * of, tokens += of;
+  }
+  return total / tokens;
 }
 
 std::vector<Written> predictions(Models models, const TestPairs& pairs,
@@ -206,7 +192,7 @@ std::size_t Evaluation::cut() const {
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
                     metrics::BleuTokens bleu) {
   Evaluation result;
-  result.loss = mean_loss(models, pairs.pairs());
+  result.loss = mean_loss(models, pairs);
   result.written = predictions(models, pairs, search);
   compare_tokens(result, pairs, models.front().target().tokenizer.pieces() != nullptr);
   const std::vector<std::string> lines = result.lines();
@@ -257,7 +243,9 @@ std::vector<metrics::BleuStatistics> Measured::statistics() const {
 }
 
 std::vector<metrics::LengthBucket> Measured::by_length(std::span<const std::int64_t> limits) const {
-  return metrics::bleu_by_length(statistics(), pairs.source_lengths(), limits);
+  std::vector<std::int64_t> lengths;  // in words
+  for (const std::string& line : pairs.lines) lengths.push_back(std::ssize(text::words(line)));
+  return metrics::bleu_by_length(statistics(), lengths, limits);
 }
 
 std::string summary(const Evaluation& r, bool sentences) {

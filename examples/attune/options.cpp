@@ -32,11 +32,10 @@ Option paths(const char* name, const char* help, std::vector<std::filesystem::pa
 
 /// --config and --threads of all commands.
 OptionList common_options(std::string& config, Index& threads) {
-  Option files = option("config",
-                        "config file, one NAME = VALUE per line; can be repeated; options on the "
-                        "command line take precedence",
-                        config, "FILE");
-  return {files,
+  return {option("config",
+                 "config file, one NAME = VALUE per line; can be repeated; options on the command "
+                 "line take precedence",
+                 config, "FILE"),
           option("threads", "number of threads (default: ATTUNE_THREADS, or the number of CPUs)",
                  threads, 0, 1024)};
 }
@@ -56,9 +55,6 @@ OptionList data_options(TrainOptions& o) {
   const bool subwords = std::ranges::any_of(
       std::array{o.tokens, o.source_tokens, o.target_tokens},
       [](Tokens t) { return t == Tokens::bpe || t == Tokens::unigram || t == Tokens::automatic; });
-  const auto of_subwords = [&](Option one) {
-    return only_with("--tokens bpe or unigram", subwords, std::move(one));
-  };
   return {
       option("train",
              "training pairs: a TSV file (source TAB target), or a text file with the sources",
@@ -80,8 +76,9 @@ OptionList data_options(TrainOptions& o) {
              o.tokens),
       tokens("source-tokens", "tokenisation of the source only", o.source_tokens),
       tokens("target-tokens", "tokenisation of the target only", o.target_tokens),
-      of_subwords(option("pieces", "number of subwords to learn per side, or for both with --joint",
-                         o.pieces, 10, many)),
+      only_with("--tokens bpe or unigram", subwords,
+                option("pieces", "number of subwords to learn per side, or for both with --joint",
+                       o.pieces, 10, many)),
       option("source-pieces", "SentencePiece model of the source, or of both sides with --joint",
              o.source_pieces, "FILE"),
       option("target-pieces", "SentencePiece model of the target", o.target_pieces, "FILE"),
@@ -200,9 +197,10 @@ OptionList search_options(UseOptions& o) {
     return only_with("beam search, which --sample replaces", !o.sample, std::move(one));
   };
   return {of_search(option("beam", "beam size; 1: greedy search", o.search.beam, 1, 1000)),
-          option("length-penalty",
-                 "α: divide log-probabilities by length^α (default: 1 for sentences, else 0)",
-                 o.search.length_penalty, 0, 10),
+          of_search(option("length-penalty",
+                           "α: divide log-probabilities by length^α (default: 1 for sentences, "
+                           "else 0)",
+                           o.search.length_penalty, 0, 10)),
           of_search(option("coverage-penalty", "β: penalise source tokens with little attention",
                            o.search.coverage_penalty, 0, 10)),
           option("max-length",

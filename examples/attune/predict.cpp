@@ -20,7 +20,6 @@
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "letters.hpp"
-#include "log.hpp"
 #include "output.hpp"
 #include "processes.hpp"
 
@@ -137,13 +136,6 @@ class Predictor {
   }
 
  private:
-  /// log p / length^α; for a search, without the coverage penalty.
-  double score_of(const models::Hypothesis& h) const {
-    if (!o_.sample) return h.score;
-    const double tokens = static_cast<double>(h.word_log_probabilities.size());  // </s> is one
-    return h.log_probability / std::pow(tokens, search_.length_penalty);
-  }
-
   std::string target_of(const models::Hypothesis& h, const Texts& tokens) const {
     const text::Codec& codec = first_.target();
     return o_.replace_unknown
@@ -179,7 +171,7 @@ class Predictor {
       best.push_back({{"target", target_of(h, tokens)},
                       {"probability", std::exp(h.log_probability)},
                       {"log_probability", h.log_probability},
-                      {"score", score_of(h)},
+                      {"score", h.score},
                       {"complete", h.complete}});
     }
     report::Json fields = {{"source", source}, {"best", best}};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "log.hpp"
+#include "run_directory.hpp"
 
 namespace attune::report {
 

@@ -8,7 +8,6 @@
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
-#include "log.hpp"
 #include "model.hpp"
 #include "output.hpp"
 

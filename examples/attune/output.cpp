@@ -102,4 +102,9 @@ std::string grouped(Index count) {
   return digits;
 }
 
+std::string report::json_line(const Json& value) {
+  return printable(
+      value.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace));
+}
+
 }  // namespace attune

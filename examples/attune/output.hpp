@@ -1,4 +1,4 @@
-// Output of a program: text, warnings, progress, tables, and checks of output files.
+// Output of a program: text, JSON, warnings, progress, tables, and checks of output files.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <attune/tensor/check.hpp>
 
@@ -70,5 +71,16 @@ void print_rows(const TableRows& rows, std::size_t left = 1);
 
 /// A count with thousands separators: 12,345.
 std::string grouped(Index count);
+
+namespace report {
+
+/// Keeps the order of fields. Numbers are written in the shortest form that reads back as the same
+/// number; non-finite numbers, which JSON lacks, as null.
+using Json = nlohmann::ordered_json;
+
+/// JSON on one line, without '\n'. Invalid UTF-8 becomes U+FFFD.
+std::string json_line(const Json& value);
+
+}  // namespace report
 
 }  // namespace attune

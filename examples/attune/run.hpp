@@ -7,7 +7,6 @@
 
 #include <attune/nn/optimisers.hpp>
 
-#include "log.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "processes.hpp"

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include <fcntl.h>
@@ -16,7 +17,6 @@
 #include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
-#include "log.hpp"
 #include "processes.hpp"
 
 namespace attune {
@@ -90,6 +90,19 @@ std::filesystem::path nearest_existing(std::filesystem::path directory) {
   while (!directory.empty() && !std::filesystem::exists(directory, none))
     directory = directory.parent_path();
   return directory.empty() ? "." : directory;
+}
+
+[[noreturn]] void fail_to_write(const std::string& log, int error) {
+  fail(log, fmt::format("cannot write the log: {}", std::strerror(error)));
+}
+
+std::map<std::string, double> numeric_fields(const report::Json& object) {
+  std::map<std::string, double> numbers;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_number()) numbers[name] = value.get<double>();
+    if (value.is_null()) numbers[name] = std::numeric_limits<double>::quiet_NaN();
+  }
+  return numbers;
 }
 
 }  // namespace
@@ -173,6 +186,37 @@ void RunDirectory::cut_log(long step, const std::string& line) const {
   }
   if (!has_step && !line.empty()) kept += line + "\n";
   if (is_first_worker() && kept != all) write_file(log(), kept);
+}
+
+report::LogWriter::LogWriter(const std::string& path, bool append)
+    : path_(path), file_(std::fopen(path.c_str(), append ? "ab" : "wb"), std::fclose) {
+  if (!file_) fail_to_write(path, errno);
+  // Unbuffered: each line is a single write.
+  std::setvbuf(file_.get(), nullptr, _IONBF, 0);
+}
+
+void report::LogWriter::write(const Json& fields) {
+  if (!file_) fail(path_, "the log was closed after a failed write");
+  const std::string text = json_line(fields) + "\n";
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size()) return;
+  const int error = errno;
+  file_.reset();  // never append to an incomplete line
+  fail_to_write(path_, error);
+}
+
+report::Log report::read_log(const std::string& path) {
+  Log log;
+  std::istringstream lines(read_file(path));
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object()) {
+      log.push_back(numeric_fields(object));
+    } else if (!lines.eof()) {
+      fail(fmt::format("{}:{}", path, number), "expected a JSON object, got " + in_quotes(line));
+    }
+  }
+  return log;
 }
 
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {

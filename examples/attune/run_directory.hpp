@@ -1,13 +1,14 @@
 // The output directory of a training: lock, checkpoints and log.
 #pragma once
 
+#include <cstdio>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include <attune/tensor/safetensors.hpp>
 
@@ -60,6 +61,30 @@ class RunDirectory {
   std::optional<DirectoryLock> lock_;
   bool resumes_ = false;
 };
+
+namespace report {
+
+/// Writes one JSON object per line, without buffering: a killed program leaves at most one
+/// incomplete last line. Throws an Error with the path and the reason if writing fails.
+class LogWriter {
+ public:
+  /// Creates an empty file, or appends to one whose last line is complete.
+  explicit LogWriter(const std::string& path, bool append);
+
+  void write(const Json& fields);
+
+ private:
+  std::string path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;  // empty after a failed write
+};
+
+using Log = std::vector<std::map<std::string, double>>;
+/// Reads the numeric fields of each line; null (a non-finite number) becomes NaN. Skips other
+/// fields and an incomplete last line. Throws an Error "FILE:LINE: ..." for any other line that is
+/// not a JSON object.
+Log read_log(const std::string& path);
+
+}  // namespace report
 
 /// Names of runs for a table or chart: the directory of best.safetensors, or the name of another
 /// file without its extension. Files with equal names get their paths.

@@ -1,5 +1,5 @@
 // Training logs: reading, writing and charts.
-#include "attune/log.hpp"
+#include "attune/run_directory.hpp"
 
 #include <cmath>
 #include <fstream>

@@ -54,9 +54,11 @@ class Watched : public nn::Score {
   std::shared_ptr<Watch> watch_;
 };
 
-/// Sets the choices that are options of this model.
+/// Sets the sizes, and the choices that are options of this model.
 template <class Options>
-Options chosen(Options options, const Json& choices) {
+Options chosen(Options options, const models::Vocabularies& sizes, const Json& choices) {
+  options.source_vocabulary = sizes.source, options.target_vocabulary = sizes.target;
+  options.embedding = 32, options.hidden = 64, options.readout = 64;
   const models::OptionList list = models::options_of(options);
   for (const auto& [name, value] : choices.items())
     if (const models::Option* one = models::find(list, name)) one->set(value);
@@ -69,14 +71,9 @@ struct Learner {
                                                               : attending(sizes, choices)) {}
 
   models::AnyModel attending(const models::Vocabularies& sizes, const Json& choices) {
-    const auto o = chosen(models::BahdanauOptions{.source_vocabulary = sizes.source,
-                                                  .target_vocabulary = sizes.target,
-                                                  .embedding = 32,
-                                                  .hidden = 64,
-                                                  .readout = 64,
-                                                  .score = {.attention = 64, .longest = 40},
+    const auto o = chosen(models::BahdanauOptions{.score = {.attention = 64, .longest = 40},
                                                   .attention = {.half_width = 3}},
-                          choices);
+                          sizes, choices);
     const nn::Scope scope = nn::Scope(parameters) / "attention";
     auto score = nn::make_score(scope, o.hidden, models::encoder_options(o).sizes().h, o.score);
     const nn::Attention attention(std::make_shared<Watched>(scope, score, watch), scope, o.hidden,
@@ -84,12 +81,7 @@ struct Learner {
     return models::AnyModel(models::Bahdanau(parameters, o, attention));
   }
   models::AnyModel last_state(const models::Vocabularies& sizes, const Json& choices) {
-    const auto o = chosen(models::EncoderDecoderOptions{.source_vocabulary = sizes.source,
-                                                        .target_vocabulary = sizes.target,
-                                                        .embedding = 32,
-                                                        .hidden = 64,
-                                                        .readout = 64},
-                          choices);
+    const auto o = chosen(models::EncoderDecoderOptions(), sizes, choices);
     return models::AnyModel(models::EncoderDecoder(parameters, o));
   }
 

@@ -2,21 +2,14 @@
 #include <algorithm>
 #include <limits>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics.hpp>
-#include <attune/models/search.hpp>
-#include <attune/models/text/tokenizer.hpp>
-#include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "letters.hpp"
 #include "output.hpp"
-#include "processes.hpp"
 #include "report.hpp"
 
 namespace attune::pairs {

@@ -1,9 +1,6 @@
 // `attune average` and `attune inspect`.
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/file.hpp>
 

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
-#include <map>
-#include <set>
 
-#include <fmt/format.h>
-
-#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "letters.hpp"

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/metrics.hpp>
-#include <attune/models/text/corpus.hpp>
 #include <attune/models/unroll.hpp>
 
 #include "model.hpp"

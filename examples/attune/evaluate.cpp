@@ -1,13 +1,9 @@
 // `attune evaluate` and `attune compare`.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "commands.hpp"

@@ -5,12 +5,9 @@
 #include <sstream>
 #include <unordered_map>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/models/unroll.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "processes.hpp"

@@ -6,9 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/metrics.hpp>
-#include <attune/models/search.hpp>
-
 #include "data.hpp"
 
 namespace attune::pairs {

@@ -2,16 +2,13 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
 #include "commands.hpp"
-#include "common.hpp"
 #include "output.hpp"
 #include "processes.hpp"
 

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <attune/models/text/utf8.hpp>
-#include <attune/nn/parameters.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "letters.hpp"
 #include "output.hpp"

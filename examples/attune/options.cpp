@@ -4,11 +4,7 @@
 #include <array>
 #include <set>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <attune/models/model_file.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "output.hpp"
 #include "run_directory.hpp"

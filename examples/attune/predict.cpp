@@ -7,15 +7,11 @@
 #include <iostream>
 #include <limits>
 #include <set>
-#include <span>
 #include <utility>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <attune/models/search.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include <attune/autograd/anomaly.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "output.hpp"
 

@@ -5,11 +5,6 @@
 #include <cmath>
 #include <fstream>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include <attune/models/heatmap.hpp>
-#include <attune/models/metrics.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "chart.hpp"

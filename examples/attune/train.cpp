@@ -5,11 +5,8 @@
 #include <set>
 
 #include <errno.h>
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/nn/optimisers.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/threads.hpp>
 

@@ -77,9 +77,8 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
   std::vector<std::string> from = model.source().tokenizer.encode(pair.source),
                            to = forced ? model.target().tokenizer.encode(pair.target)
                                        : tokens_of(model, pair.written);
-  if (from.empty() || to.empty() || !pair.written.weights.defined()) return {};
   report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
-  if (o.units != AlignUnits::words || !model.of_sentences()) return map;
+  if (map.rows.empty() || o.units != AlignUnits::words || !model.of_sentences()) return map;
   const std::string& unknown = model.target().vocabulary.token(text::Vocabulary::unknown);
   std::ranges::replace(map.rows, unknown, model.target().tokenizer.decode({&unknown, 1}));  // to ⁇
   try {

@@ -75,9 +75,9 @@ struct TestPairs {
   Fingerprint fingerprint() const;
 };
 
-/// Number of words of both sides.
+/// Number of words of each side.
 text::PairLengths words_of(const std::string& source, const std::string& target);
-/// Throws if a side is too long: the source has more than `longest` tokens.
+/// Throws if the source has more than `longest` tokens, or the target more than longest_of_pair.
 void check_lengths(const text::Sentence& source, const text::Sentence& target,
                    const PairReader& reader, Index longest);
 /// Throws if a target is empty, or if there are no pairs. Needs no model.
@@ -117,8 +117,8 @@ class Lists {
   std::vector<std::size_t> ends_;
 };
 
-/// The batches of text::epoch_batches. Splits a batch in halves, which one long pair may pad too
-/// much, until each side has at most `most` tokens, with padding.
+/// The batches of text::epoch_batches. A batch of several pairs is split in halves while a side has
+/// more than `most` tokens, with padding, as one long pair pads all others.
 std::vector<std::vector<std::uint32_t>> padded_batches(std::span<const text::PairLengths> lengths,
                                                        const text::BatchOptions& options,
                                                        std::uint64_t seed, Index epoch,

@@ -182,10 +182,6 @@ std::vector<std::string> Evaluation::lines() const {
   return all;
 }
 
-std::size_t Evaluation::cut() const {
-  return static_cast<std::size_t>(std::ranges::count(written, false, &Written::complete));
-}
-
 Evaluation evaluate(Models models, const TestPairs& pairs, const models::SearchOptions& search,
                     metrics::BleuTokens bleu) {
   Evaluation result;

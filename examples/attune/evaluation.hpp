@@ -59,7 +59,6 @@ struct Evaluation {
   double token_error() const { return total().edits.rate(); }
   double perplexity() const { return std::exp(loss); }
   std::vector<std::string> lines() const;
-  std::size_t cut() const;
 };
 
 /// Computes the loss, predicts, and measures the predictions. All workers share the work.

@@ -202,11 +202,12 @@ std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis&
 
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written) {
-  report::Heatmap map{.rows = {}, .columns = std::move(source), .weights = {}, .caption = ""};
-  if (map.columns.empty() || !written.weights.defined()) return map;
-  map.weights = written.weights.slice(0, std::ssize(target)).to_vector<double>();
-  map.rows = std::move(target);
-  return map;
+  if (source.empty() || target.empty() || !written.weights.defined()) return {};
+  const Tensor weights = written.weights.slice(0, std::ssize(target));
+  return {.rows = std::move(target),
+          .columns = std::move(source),
+          .weights = weights.to_vector<double>(),
+          .caption = ""};
 }
 
 }  // namespace attune::pairs

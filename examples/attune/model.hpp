@@ -116,8 +116,8 @@ void check_length(Index tokens, const std::string& place, Index longest);
 
 /// The tokens of a hypothesis.
 std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis& written);
-/// Attention weights: rows are target tokens, columns source tokens. Omits the step of </s>. Has no
-/// rows if the source is empty or the model has no attention.
+/// Attention weights: rows are target tokens, columns source tokens. Omits the step of </s>. Empty
+/// if a side is empty or the model has no attention.
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written);
 

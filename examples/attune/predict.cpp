@@ -124,9 +124,12 @@ class Predictor {
       }
       // Files of sentences may have many unknown tokens: predict() counts those instead.
       if (!first_.of_sentences() || !o_.sources.empty()) warnings += unknown_tokens(tokens[i]);
-      text += o_.json ? json(sources[i], tokens[i], written[i])
+      const models::Hypothesis& best = written[i].front();
+      const report::Heatmap map = heatmap(tokens[i], tokens_of(first_, best), best);
+      text += o_.json ? json(sources[i], tokens[i], written[i], map)
                       : lines(sources[i], tokens[i], written[i], number);
-      if (draws) text += drawing(tokens[i], written[i].front());
+      if (draws && !map.rows.empty())
+        text += report::terminal(map, {.colour = obeys_escapes(), .width = drawing_width()}) + "\n";
     }
     return {text, warnings};
   }
@@ -160,7 +163,7 @@ class Predictor {
   }
 
   std::string json(const std::string& source, const Texts& tokens,
-                   const models::Translation& written) const {
+                   const models::Translation& written, const report::Heatmap& map) const {
     report::Json best = report::Json::array();
     for (const models::Hypothesis& h : written) {
       if (tokens.empty()) break;
@@ -171,8 +174,6 @@ class Predictor {
                       {"complete", h.complete}});
     }
     report::Json fields = {{"source", source}, {"best", best}};
-    const report::Heatmap map =
-        heatmap(tokens, tokens_of(first_, written.front()), written.front());
     if (!map.rows.empty()) {
       fields["rows"] = map.rows, fields["columns"] = map.columns;
       const auto columns = std::ssize(map.columns);
@@ -180,12 +181,6 @@ class Predictor {
         fields["attention"].push_back(std::vector(row, row + columns));
     }
     return report::json_line(fields) + "\n";
-  }
-
-  std::string drawing(const Texts& tokens, const models::Hypothesis& h) const {
-    const report::Heatmap map = heatmap(tokens, tokens_of(first_, h), h);
-    if (map.rows.empty()) return {};
-    return report::terminal(map, {.colour = obeys_escapes(), .width = drawing_width()}) + "\n";
   }
 
   /// Warnings for unknown tokens, once for each.

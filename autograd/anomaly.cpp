@@ -12,7 +12,6 @@
 namespace attune {
 namespace {
 /// cancel(true) adds this to anomaly_detectors, so that operations read a single variable.
-/// Added to the number of detectors, so that one read decides whether anything is to be done.
 constexpr int cancelled = 1 << 20;
 
 void check_cancelled() {

@@ -8,10 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/product_sizes.hpp>
@@ -188,9 +186,8 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
 
 [[noreturn]] void fail_product(const char* operation, const Tensor& a, const Tensor& b,
                                Transpose transpose) {
-  fail(operation,
-       fmt::format("shapes do not fit: {}{} x {}{}", to_string(a.shape()), transpose.a ? "ᵀ" : "",
-                   to_string(b.shape()), transpose.b ? "ᵀ" : ""));
+  fail(operation, "shapes do not fit: {}{} x {}{}", a.shape(), transpose.a ? "ᵀ" : "", b.shape(),
+       transpose.b ? "ᵀ" : "");
 }
 
 }  // namespace
@@ -204,10 +201,8 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose t
   const Index n = b.dim(transpose.b ? 0 : 1);
   const Shape shape = transpose.a ? Shape{a.dim(1), n} : a.shape().with(-1, n);
   if (y.defined()) require_same_dtype(operation, a, y);
-  if (y.defined() && y.shape() != shape && y.shape() != Shape{n}) {
-    fail(operation, fmt::format("{} cannot be added to the product {}", to_string(y.shape()),
-                                to_string(shape)));
-  }
+  if (y.defined() && y.shape() != shape && y.shape() != Shape{n})
+    fail(operation, "{} cannot be added to the product {}", y.shape(), shape);
   Tensor c = Tensor::uninitialized(shape, a.dtype(), operation);
   multiply(operation, a, b, transpose, c, Into::overwrite, 0, y);
   return c;
@@ -253,13 +248,11 @@ void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
   require_same_dtype("add_product", a, c);
   ShapeCheck check("add_product");
   check("a", a, "M K")("b", b, "M N")("c", c, "K C");
-  if (is_exact_alias("add_product", a, c) || is_exact_alias("add_product", b, c)) {
+  if (is_exact_alias("add_product", a, c) || is_exact_alias("add_product", b, c))
     fail("add_product", "c is also a factor");
-  }
-  if (column < 0 || column > check['C'] - check['N']) {
-    fail("add_product", fmt::format("columns {} to {} of {} do not exist", column,
-                                    column + check['N'], to_string(c.shape())));
-  }
+  if (column < 0 || column > check['C'] - check['N'])
+    fail("add_product", "columns {} to {} of {} do not exist", column, column + check['N'],
+         c.shape());
   multiply("add_product", a, b, {.a = true}, c, Into::add, column);
 }
 

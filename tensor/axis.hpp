@@ -59,8 +59,8 @@ double sum_in_lanes(Index n, F f) {
   return std::accumulate(sums, sums + lanes, 0.0);
 }
 
-/// The mask in x's dtype, in x's shape or the shape of x's last axes; undefined if the mask is
-/// undefined. Throws if the mask does not broadcast to x.
+/// The mask in x's dtype, in x's shape or that of its last axes (at least one); undefined if the
+/// mask is undefined. Throws if the mask does not broadcast to x.
 Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask);
 
 }  // namespace attune::detail

@@ -67,7 +67,7 @@ AxisView::AxisView(const char* operation, const Tensor& x, int axis) {
 Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask) {
   if (!mask.defined()) return mask;
   const Tensor y = mask.to(x.dtype());
-  if (x.shape().ends_with(mask.shape())) return y;
+  if (mask.rank() > 0 && x.shape().ends_with(mask.shape())) return y;
   bool fits = mask.rank() <= x.rank();
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
     fits = mask.dim(axis) == x.dim(axis) || mask.dim(axis) == 1;

@@ -126,7 +126,7 @@ TEST_CASE("softmax: a mask broadcasts and may have any dtype") {
   const Tensor row = ints({1, 4}, {1, 0, 1, 1}), column = reals({3, 1}, {1, 1, 0});
   for (const int axis : {0, 1, 2}) {
     CHECK(identical(softmax(x, axis, row.to(DType::f32)), softmax(x, axis, row)));
-    for (const Tensor& mask : {row, column}) {
+    for (const Tensor& mask : {row, column, ints({}, {1})}) {
       const Tensor whole = broadcast_to(mask.to(DType::f64), x.shape());
       CHECK(identical(softmax(x, axis, mask), softmax(x, axis, whole)));
     }

@@ -12,7 +12,7 @@ namespace attune {
 
 double log_add(double a, double b, double c) {
   const double m = std::max({a, b, c});
-  if (m == log_zero) return m;
+  if (m == log_zero) return a + b + c;  // NaN if any is: std::max may skip it
   return m + std::log(std::exp(a - m) + std::exp(b - m) + std::exp(c - m));
 }
 

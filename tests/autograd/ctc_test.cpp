@@ -104,6 +104,8 @@ TEST_CASE("ctc_loss: impossible labels have infinite loss and gradient 0") {
   const Tensor d = backward(loss)[x];
   CHECK(difference(slice(d, 1, 1, 2), zeros({4, 1, 3}, DType::f64)) == 0);
   CHECK(difference(slice(d, 1, 0, 1), zeros({4, 1, 3}, DType::f64)) > 0.01);
+  logits.mutable_data<double>()[0] = NAN;  // not infinite, which would hide it
+  CHECK(std::isnan(ctc_loss(logits, frames, ints({1, 2}, {1, 1}), one, summed).item()));
 }
 
 TEST_CASE("ctc_loss: f32, no frames, no sentences") {

@@ -88,6 +88,7 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
     a.push_back(product.a);
     b.push_back(product.b);
   }
+  const detail::ScopedValue checked(detail::pullback_context, detail::PullbackContext());
   multiply_out(concat(a, 0), concat(b, 0), products.front().column);
 }
 

@@ -180,6 +180,10 @@ TEST_CASE("backward: modifying tensors that no pullback needs, or before forward
   Tensor values = w.value();
   fill(values, 3);
   CHECK(identical(backward(sum(w * w))[w], reals({2}, {6, 6})));
+  Tensor input = zeros({1, 2}, DType::f64);
+  const Var v = variable(randn({2, 1}, DType::f64)), y = matmul(ones({1, 2}, DType::f64), v);
+  fill(input, 5);  // after a product with v, and before the next one
+  CHECK(identical(backward(sum(y + matmul(input, v)))[v], full({2, 1}, 6, DType::f64)));
 }
 
 TEST_CASE("backward: a gradient given by the caller may have been filled after the forward pass") {

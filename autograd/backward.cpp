@@ -242,10 +242,8 @@ namespace {
 void check_backward(const Var& y, const Tensor& dy) {
   if (!y.requires_gradient())
     fail("backward", "the result depends on no variable, or was computed under NoGrad");
-  if (dy.shape() != y.shape()) {
-    fail("backward", "the gradient {} was expected to have the shape of the result, {}", dy.shape(),
-         y.shape());
-  }
+  if (!dy.defined() || dy.shape() != y.shape() || dy.dtype() != y.dtype())
+    fail("backward", "the gradient is {}, but the result {}", describe(dy), describe(y.value()));
   if (const std::string given = detail::detects_anomaly() ? first_non_finite(dy) : "";
       !given.empty())
     fail("anomaly", "backward got a non-finite gradient dy: " + given);

@@ -120,7 +120,7 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   const Tensor w = normal(y.shape(), random, DType::f64);
   const Tensor start = evaluate(f);
   if (weighted_difference(w, y.value(), start) != 0)
-    return {"gradcheck: two calls of the function differ"};
+    return {"gradcheck: two calls of the function differ, or a value is not finite"};
   if (!y.requires_gradient()) return {"gradcheck: the result depends on no variable"};
   const detail::ScopedValue silent(detail::checking_gradients, true);
   const Gradients gradients = backward(y, w);

@@ -238,8 +238,14 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
     const double shift = sum.shift, total = sum.total, epsilon = smoothing.epsilon;
     double value = std::log(total) - (1 - epsilon) * (from[target[row]] - shift);
     if (epsilon > 0) {
-      double total_below = sum_in_lanes(v, [&](Index i) { return from[i] - shift; });
-      for (const std::int32_t column : smoothing.unsmoothed) total_below -= from[column] - shift;
+      const auto below = [&](Index i) { return from[i] - shift; };
+      double total_below = sum_in_lanes(v, below);
+      for (const std::int32_t column : smoothing.unsmoothed) total_below -= below(column);
+      if (std::isnan(total_below)) {  // -∞ was subtracted from -∞
+        total_below = sum_in_lanes(v, [&](Index i) {
+          return std::ranges::count(smoothing.unsmoothed, i) > 0 ? 0 : below(i);
+        });
+      }
       value -= epsilon * total_below / static_cast<double>(v - std::ssize(smoothing.unsmoothed));
     }
     if (total == 0) value = std::numeric_limits<double>::infinity();

@@ -149,6 +149,16 @@ TEST_CASE("cross_entropy_forward: a masked row has loss 0; a target out of range
   CHECK_THROWS_AS(cross_entropy_forward(zeros({2, 5}), zeros({2})), Error);
 }
 
+TEST_CASE("cross_entropy_forward: a column without a share of the smoothing may be -∞") {
+  const std::vector<std::int32_t> column{1};
+  const auto loss_of = [&](const Tensor& x) {
+    return cross_entropy_forward(x, ints({1}, {0}), {}, {.epsilon = 0.5, .unsmoothed = column})
+        .loss.item();
+  };
+  CHECK(std::abs(loss_of(reals({1, 3}, {0, -infinity, 0})) - std::log(2)) <= 1e-15);
+  CHECK(loss_of(reals({1, 3}, {0, 0, -infinity})) == infinity);
+}
+
 TEST_CASE("log_sum_exp: large, infinite and NaN elements at any position") {
   CHECK(log_sum_exp(reals({2}, {1000, 1000}), 0).item() == 1000 + std::log(2));
   CHECK(log_sum_exp(reals({2}, {-1000, -1000}), 0).item() == -1000 + std::log(2));

@@ -154,7 +154,9 @@ Tensor normal(const Shape& shape, Random& random, DType dtype) {
 
 Tensor uniform(const Shape& shape, Random& random, double low, double high, DType dtype) {
   if (!(low <= high)) fail("uniform", "low = {} is greater than high = {}", low, high);
-  return drawn(shape, dtype, [&] { return random.uniform(low, high); });
+  // Rounding, to f32 above all, could give `high` itself.
+  const double last = dtype == DType::f32 ? ::nextafterf(high, low) : std::nextafter(high, low);
+  return drawn(shape, dtype, [&] { return std::min(random.uniform(low, high), last); });
 }
 
 Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype) {

@@ -27,8 +27,8 @@ class Random {
   std::uint32_t bits();
   /// The same numbers as words.size() calls of bits(), several times faster.
   void bits(std::span<std::uint32_t> words);
-  /// Factors of dropout (Srivastava et al., 2014): 0 with probability `rate`, else 1 / (1 - rate).
-  /// Each factor uses one call of bits().
+  /// Factors of dropout (Srivastava et al., 2014): 0 with probability `rate` < 1, else
+  /// 1 / (1 - rate). Each factor uses one call of bits().
   template <class T>
   void dropout(double rate, std::span<T> factors);
   /// Uniform in [0, 1), a multiple of 2^-53.

@@ -198,6 +198,8 @@ TEST_CASE("Random tensors: each call draws new numbers, with the requested range
   const Tensor u = uniform({1000}, random, -2, 3);
   CHECK(u.dtype() == DType::f32);
   CHECK((min(u).item() >= -2 && min(u).item() < -1.9 && max(u).item() < 3 && max(u).item() > 2.9));
+  Random rare = Random(1).ahead(109568476);
+  CHECK((Random(rare).uniform() >= 1 - 0x1p-25 && uniform({1}, rare).item() < 1));
   CHECK(std::abs(sum(bernoulli({4000}, random, 0.25)).item() - 1000) < 100);
   const Tensor n = integers({2000}, random, -1, 2);
   CHECK(n.dtype() == DType::i32);

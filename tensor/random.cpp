@@ -173,7 +173,8 @@ Tensor integers(const Shape& shape, Random& random, Index low, Index high) {
 Tensor permutation(Index n, Random& random) {
   require_i32_indices("permutation", n);
   if (n < 0) fail("permutation", "n = {} is negative", n);
-  const auto order = shuffled(static_cast<std::size_t>(n), Random(random.bits(), random.bits()));
+  const std::uint64_t stream = random.bits();  // not as an argument: compilers order those freely
+  const auto order = shuffled(static_cast<std::size_t>(n), Random(random.bits(), stream));
   Tensor y = Tensor::uninitialized({n}, DType::i32);
   std::ranges::copy(order, y.mutable_data<std::int32_t>());
   return y;

@@ -204,7 +204,10 @@ TEST_CASE("Random tensors: each call draws new numbers, with the requested range
   const Tensor n = integers({2000}, random, -1, 2);
   CHECK(n.dtype() == DType::i32);
   for (const int value : {-1, 0, 1}) CHECK(std::abs(sum(n == value).item() - 667) < 100);
+  Random copy = random;
+  const std::uint64_t stream = copy.bits(), seed = copy.bits();
   const Tensor order = permutation(6, random);
+  CHECK(std::ranges::equal(order.to_vector<std::int32_t>(), shuffled(6, Random(seed, stream))));
   CHECK_FALSE(identical(order, permutation(6, random)));
   CHECK(identical(gather(arange(6), order), order));
   CHECK(sum(one_hot(order, 6), 0).to_vector<float>() == std::vector<float>(6, 1));

@@ -131,6 +131,7 @@ Index reduced_size(const Shape& shape, const Axes& axes) {
 }
 
 Tensor mean(const Tensor& x, const Axes& axes, KeepAxes keep) {
+  if (x.dtype() == DType::i32) return to_i32("mean", mean(x.to(DType::f64), axes, keep));
   const Index n = reduced_size(x.shape(), axes);
   if (n == 0) fail("mean", "the mean over no elements: {}", x.shape());
   return sum(x, axes, keep) / static_cast<double>(n);

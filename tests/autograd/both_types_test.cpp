@@ -88,6 +88,7 @@ TEST_CASE("i32: arithmetic, comparisons, reductions and where are exact") {
   CHECK(identical(min(a), ints({}, {-3})));
   CHECK(identical(prod(b), ints({}, {8})));
   CHECK(identical(argmax(a, 0), ints({2}, {1, 1})));
+  CHECK(identical(mean(ints({2}, {2147483647, 2147483645})), ints({}, {2147483646})));
   CHECK(identical(sort(b, 0, Order::descending).values, ints({2}, {4, 2})));
   CHECK_ERROR("add: 2.14748e+09 does not fit in i32, at element (1, 0)", a + 1.0);
   CHECK_ERROR("sum: 2.14748e+09 does not fit in i32, at element ()", sum(a));

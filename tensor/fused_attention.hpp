@@ -12,7 +12,7 @@ namespace attune {
 struct FusedAttentionOptions {
   Index heads = 1;      // K; must divide D
   bool causal = false;  // query t attends only to the keys 0 .. t + S - T
-  Mask mask = {};       // (S, B): 1 on keys that take part; undefined: all keys that have rows
+  Mask mask = {};       // (S, B): 1 on keys that take part; undefined: all. Not with key_rows.
   /// For sequences stored without padding: q is (N, D), or kv is (M, 2D), with one row per token.
   /// Then query_rows (T, B) or key_rows (S, B), i32, hold the row of each token, and -1 on padding.
   Tensor query_rows = {}, key_rows = {};

@@ -52,7 +52,7 @@ class Picture {
   /// Calls f(i), and f(-1) for what is left out.
   template <class F>
   void for_shown(Index n, F f) const {
-    const bool whole = shape_.size() <= shown_whole || n <= 2 * shown_of_edges + 1;
+    const bool whole = std::max(shape_.size(), n) <= shown_whole || n <= 2 * shown_of_edges + 1;
     const Index left_out = whole ? 0 : n - 2 * shown_of_edges;
     for (Index i = 0; i < n; ++i) {
       f(left_out > 0 && i == shown_of_edges ? -1 : i);
@@ -248,7 +248,7 @@ Tensor arange(double begin, double end, double step, DType dtype) {
   const double n = std::ceil((end - begin) / step);
   if (!(step != 0 && n < 0x1p53))
     fail("arange", "{:g} to {:g} in steps of {:g} has no end", begin, end, step);
-  return sequence("arange", std::max<Index>(0, static_cast<Index>(n)), dtype,
+  return sequence("arange", static_cast<Index>(std::max(0.0, n)), dtype,
                   [&](Index i) { return begin + static_cast<double>(i) * step; });
 }
 

@@ -332,7 +332,7 @@ class Decoding {
     std::ranges::sort(scores, std::ranges::greater());
     const double last = scores[static_cast<std::size_t>(options_.best) - 1];
     return std::ranges::all_of(running, [&](const Running& r) {
-      return last >= std::max(normalized(r.log_probability, r.length + 1),
+      return last >= std::max(normalized(r.log_probability, r.length),
                               normalized(r.log_probability, options_.max_length + 1));
     });
   }

@@ -301,6 +301,9 @@ TEST_CASE("search: at max_length truncated and complete hypotheses compete by sc
     for (std::size_t j = 0; j < i; ++j) CHECK(found[i].words != found[j].words);
     if (i > 0) CHECK(found[i].score <= found[i - 1].score);
   }
+  // log(0.3) · 1 of "" is less than log(0.4) · 1 of the truncated "4", which has no </s>.
+  const TableDecoder four([](std::int32_t, const Words&) { return next(0.3, 0.4, 0.2); });
+  CHECK(best(four, {.beam = 3, .max_length = 1, .length_penalty = -1}).words == Words{4});
 }
 
 // ---- Excluded tokens, and texts

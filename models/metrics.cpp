@@ -281,9 +281,8 @@ double corpus_bleu(std::span<const std::string> hypotheses, std::span<const Refe
 std::vector<LengthBucket> bleu_by_length(std::span<const BleuStatistics> sentences,
                                          std::span<const std::int64_t> lengths,
                                          std::span<const std::int64_t> limits) {
-  if (lengths.size() != sentences.size()) {
+  if (lengths.size() != sentences.size())
     fail("bleu_by_length", "{} sentences, but {} lengths", sentences.size(), lengths.size());
-  }
   if (std::ranges::adjacent_find(limits, std::greater_equal()) != limits.end())
     fail("bleu_by_length", "the limits {} do not ascend", fmt::join(limits, ", "));
   std::vector<std::vector<BleuStatistics>> parts(limits.size() + 1);

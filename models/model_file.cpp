@@ -53,7 +53,8 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
 
 void require_used(const Safetensors& file, const nn::Parameters& parameters) {
   for (const auto& [name, tensor] : file.tensors)
-    if (!parameters.contains(name) && !name.starts_with("adam.") && !name.starts_with("average."))
+    if (!parameters.contains(name) && !name.starts_with("adam.") && !name.starts_with("sgd.") &&
+        !name.starts_with("average."))
       fail("checkpoint", in_quotes(name) + " is not a parameter of the model");
 }
 

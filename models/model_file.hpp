@@ -8,7 +8,7 @@
 //     source_vocabulary  JSON array of the tokens from id 4 on
 //     target_tokenizer, target_vocabulary
 //
-// A training checkpoint has further metadata, and tensors with the prefixes "adam." and "average.".
+// A training checkpoint has further metadata, and tensors "adam.*", "sgd.*" and "average.*".
 #pragma once
 
 #include <filesystem>

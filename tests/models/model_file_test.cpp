@@ -142,7 +142,8 @@ TEST_CASE("model_file: a file of another format or model is an error with the pa
         "checkpoint: 'decoder.W_feed' (4, 16) is missing");
   CHECK(error([](auto& f) { f.metadata["embedding"] = "5"; }) ==
         "checkpoint: 'target.E' is f32 (8, 3), but f32 (8, 5) was expected");
-  load(changed(directory, [](auto& f) { f.tensors["adam.m.x"] = zeros({2}); }));  // no error
+  for (const char* state : {"adam.m.x", "sgd.v.x", "average.x"})
+    load(changed(directory, [&](auto& f) { f.tensors[state] = zeros({2}); }));  // no error
 }
 
 }  // namespace

@@ -280,6 +280,16 @@ TEST_CASE("read_vocabulary: an empty line, a duplicate, a late special token are
   CHECK(message("\xFF") == ":1: byte 1 of the line (0xFF) is not UTF-8, expected text in UTF-8");
 }
 
+TEST_CASE("write_vocabulary: read_vocabulary restores the tokens; others are an error") {
+  const File file("");
+  const Tokens tokens = {"a", " ", "b\uFEFF"};
+  write_vocabulary(file.path, Vocabulary(tokens));
+  CHECK(tokens_of(read_vocabulary(file.path)) == tokens);
+  for (const char* token : {"", "\uFEFF", "\uFEFFa", "a\tb", "a\n", "\r"})
+    CHECK_ERROR("write_vocabulary: token 4 is empty, or has a TAB, line break or leading U+FEFF",
+                write_vocabulary(file.path, Vocabulary(Tokens{token})));
+}
+
 TEST_CASE("Codec: encodes a line to ids, and decodes it") {
   const Codec codec{.tokenizer = {}, .vocabulary = Vocabulary(Tokens{"ein", "mann"})};
   CHECK(codec.encode("ein mann  läuft") == Sentence{4, 5, Vocabulary::unknown});

@@ -55,9 +55,9 @@ clang() {
 
 aarch64() {
   build aarch64 --cross-file tests/install/aarch64.ini -Dsentencepiece=disabled -Dmpi=disabled || return 1
-  # The emulator does not enforce the memory limit that these tests set.
+  # The emulator does not enforce the memory limit that one of these tests sets, and is too slow for the other.
   run_tests aarch64 --suite tensor --suite autograd --suite nn --suite models \
-    '--test-args=-tce=*limited?address*'
+    '--test-args=-tce=*limited?address*,*decoding?of?a?long?pair*'
   seq 1000 2000 | awk '{ print $1 * 7919 "\t" $1 * 7 }' >"$scratch/pairs.tsv"
   qemu-aarch64-static build-aarch64/examples/attune train "$scratch/pairs.tsv" --out "$scratch/model" --steps 100
   checksum=$(sed -n 's/^CHECKSUM = "\(.*\)"/\1/p' tests/examples/scripts_test.py)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Trains a translation model from English on Multi30k, and evaluates it on the test set of 2016:
-#   [RECIPE=transformer ALPHA=1.5] examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
+#   [RECIPE=transformer ALPHA=0.8] examples/translation/multi30k.sh DATA de|fr [SEED [OPTION OF TRAIN ...]]
 # Uses RECIPE.conf in the directory of this script (multi30k.conf: recurrent) and the length penalty ALPHA. DATA is the directory
 # of the tokenised files (data/task1/tok). Can be repeated: resumes an interrupted training.
 set -eu

@@ -1,12 +1,11 @@
 // Training logs: reading, writing and charts.
-#include "attune/run_directory.hpp"
-
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
 #include "attune/chart.hpp"
+#include "attune/run_directory.hpp"
 #include "fuzz.hpp"
 
 namespace {

@@ -160,6 +160,8 @@ Texts all_gather(const std::function<Texts()>& make, double patience) {
     own += '\0';
   } catch (const Interrupted&) {
     own = "interrupted";
+  } catch (const Cancelled&) {
+    own = "interrupted";
   }
   Texts all;
   for (const std::string& one : workers().gather(own, patience)) {

@@ -35,7 +35,8 @@ inline bool is_first_worker() { return workers().rank() == 0; }
 
 using Texts = std::vector<std::string>;
 /// All-gather of the strings (without NUL) that `make` returns in each worker, in the order of
-/// ranks. If it throws Interrupted in one worker, all throw it. Waits at most `patience` seconds.
+/// ranks. If it throws Interrupted or Cancelled in one worker, all throw Interrupted. Waits at most
+/// `patience` seconds.
 Texts all_gather(const std::function<Texts()>& make,
                  double patience = nn::WorkersOptions().patience);
 

@@ -214,11 +214,7 @@ void Run::with_average(const std::function<void()>& validation) try {
     std::optional<nn::ScopedAverage> averaged;
     if (average_) averaged.emplace(*average_);
     const Cancellable cancellable;
-    try {
-      validation();
-    } catch (const Cancelled&) {
-      throw Interrupted();
-    }
+    validation();
     return Texts();
   });
 } catch (const Interrupted&) {  // goes_on() saves

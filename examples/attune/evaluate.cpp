@@ -57,7 +57,7 @@ void print_result(const Measured& m) {
                              "deletions", "insertions"});
   rows.push_back(row_of("all", m.result.total()));
   print_rows(rows);
-  TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 10);
+  TableRows confusions = m.confusions(10);
   for (auto& row : confusions) row = {printable(row[0]), printable(row[1]), row[2]};
   if (!confusions.empty()) {
     say("\n");
@@ -72,7 +72,7 @@ void print_json(const Measured& m) {
   Json confusions = Json::array(), by_length = Json::object();
   for (const auto& [length, some] : m.result.counts)
     by_length[std::to_string(length)] = json_of(some);
-  for (const auto& row : most_frequent(m.result.confusions, m.first().target().vocabulary, 100))
+  for (const auto& row : m.confusions(100))
     confusions.push_back({{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
   say("{}\n", json_line({{"data", m.pairs.name},
                          {"models", std::ssize(m.models)},

@@ -153,23 +153,6 @@ models::SearchOptions search_for(Models models, models::SearchOptions search) {
   return search;
 }
 
-TableRows most_frequent(const Confusions& confusions, const text::Vocabulary& target,
-                        std::size_t most) {
-  std::vector<std::pair<metrics::TokenPair, Index>> order(confusions.begin(), confusions.end());
-  std::ranges::stable_sort(order, std::ranges::greater(),
-                           [](const auto& one) { return one.second; });
-  order.resize(std::min(most, order.size()));
-  const auto name = [&](std::int32_t token) -> std::string {
-    if (token == metrics::TokenPair::no_token) return "∅";
-    if (token == unwritable) return "(not in the vocabulary)";
-    return target.token(token) == " " ? "␣" : target.token(token);
-  };
-  TableRows rows;
-  for (const auto& [pair, count] : order)
-    rows.push_back({name(pair.expected), name(pair.written), std::to_string(count)});
-  return rows;
-}
-
 Counts Evaluation::total() const {
   Counts sum;
   for (const auto& [length, some] : counts) sum += some;
@@ -239,6 +222,24 @@ std::vector<metrics::LengthBucket> Measured::by_length(std::span<const std::int6
   std::vector<std::int64_t> lengths;  // in words
   for (const std::string& line : pairs.lines) lengths.push_back(std::ssize(text::words(line)));
   return metrics::bleu_by_length(statistics(), lengths, limits);
+}
+
+TableRows Measured::confusions(std::size_t most) const {
+  std::vector<std::pair<metrics::TokenPair, Index>> order(result.confusions.begin(),
+                                                          result.confusions.end());
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const auto& one) { return one.second; });
+  order.resize(std::min(most, order.size()));
+  const auto name = [&](std::int32_t token) -> std::string {
+    if (token == metrics::TokenPair::no_token) return "∅";
+    if (token == unwritable) return "(not in the vocabulary)";
+    const std::string& text = first().target().vocabulary.token(token);
+    return text == " " ? "␣" : text;
+  };
+  TableRows rows;
+  for (const auto& [pair, count] : order)
+    rows.push_back({name(pair.expected), name(pair.written), std::to_string(count)});
+  return rows;
 }
 
 std::string summary(const Evaluation& r, bool sentences) {

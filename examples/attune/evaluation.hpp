@@ -42,9 +42,6 @@ struct Written {
 
 /// Confusion matrix: number of occurrences of each (expected, written) pair of tokens.
 using Confusions = std::map<metrics::TokenPair, Index>;
-/// Table rows (expected, written, times) of the most frequent confusions; "∅" is no token.
-TableRows most_frequent(const Confusions& confusions, const text::Vocabulary& target,
-                        std::size_t most);
 
 struct Evaluation {
   std::vector<Written> written;  // one per source
@@ -73,6 +70,8 @@ struct Measured {
   bool sentences() const { return first().of_sentences(); }
   std::vector<metrics::BleuStatistics> statistics() const;  // per pair
   std::vector<metrics::LengthBucket> by_length(std::span<const std::int64_t> limits) const;
+  /// Table rows (expected, written, times) of the most frequent confusions; "∅" is no token.
+  TableRows confusions(std::size_t most) const;
 
   std::vector<std::filesystem::path> files;
   std::vector<Model> models;

@@ -122,7 +122,7 @@ void add_bleu_by_length(Json& page, const Measured& m) {
 
 void add_errors(Json& page, const Measured& m) {
   page["errors"]["rows"] = rows_by_length(m.result.counts);
-  TableRows confusions = most_frequent(m.result.confusions, m.first().target().vocabulary, 20);
+  TableRows confusions = m.confusions(20);
   for (std::vector<std::string>& row : confusions) row[2] = grouped(std::stol(row[2]));
   if (!confusions.empty()) page["confusions"]["rows"] = confusions;
 }

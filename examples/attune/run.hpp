@@ -14,23 +14,17 @@
 
 namespace attune {
 
-/// State that a checkpoint stores. Objects with `save(Safetensors&)` and `load(const Safetensors&)`
-/// convert to it; they must outlive it.
+/// State that a checkpoint stores.
 struct Saved {
   std::function<void(Safetensors&)> save;
   std::function<void(const Safetensors&)> load;  // throws for invalid entries
-
-  Saved(std::function<void(Safetensors&)> save, std::function<void(const Safetensors&)> load)
-      : save(std::move(save)), load(std::move(load)) {}
-  template <class T>
-  requires(!std::is_same_v<std::remove_const_t<T>, Saved>) &&
-      requires(T& object, Safetensors& file) {
-    object.save(file), object.load(file);
-  }
-  Saved(T& object)
-      : save([&object](Safetensors& file) { object.save(file); }),
-        load([&object](const Safetensors& file) { object.load(file); }) {}
 };
+/// The state of an object, which must outlive the result.
+template <class T>
+Saved saved(T& object) {
+  return {[&object](Safetensors& file) { object.save(file); },
+          [&object](const Safetensors& file) { object.load(file); }};
+}
 
 /// Content hash: XXH3 of all bytes.
 class Fingerprint {

@@ -98,8 +98,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   Epochs epochs([&](Index epoch) { return pairs.batches(epoch); });
   nn::HalveOnPlateau plateau(
       {.rate = o.rate, .patience = std::max<Index>(0, o.halve - 1), .higher_is_better = true});
-  const Saved saved_plateau([&](Safetensors& file) { plateau.save(file.metadata); },
-                            [&](const Safetensors& file) { plateau.load(file.metadata); });
+  const Saved saved_plateau{[&](Safetensors& file) { plateau.save(file.metadata); },
+                            [&](const Safetensors& file) { plateau.load(file.metadata); }};
   Best best;
   const Index steps = total_steps(o, epochs.size());
   const nn::Schedule schedule = schedule_of(o, steps);
@@ -121,7 +121,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
            .inputs = {{"training_data", {o.train_files().name() + from, pairs.fingerprint()}},
                       {"validation_data", {valid.name, valid.fingerprint()}}},
            .epoch = [&] { return epochs.epoch(); }},
-          files, *model.parameters, save_model, {adam, epochs, saved_plateau, best});
+          files, *model.parameters, save_model,
+          {saved(adam), saved(epochs), saved_plateau, saved(best)});
   while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
          best.waited() < o.patience) {
     if (run.trains()) {

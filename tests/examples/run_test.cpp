@@ -120,7 +120,8 @@ TEST_CASE("Run: a signal abandons a long update or validation; saves the state b
       nn::Adam adam(parameters);
       Epochs epochs([](Index) { return Epochs::Batches{{0}, {1}}; });
       Run run(options, {}, files, parameters,
-              [&](Safetensors& file) { nn::save_parameters(parameters, file); }, {adam, epochs});
+              [&](Safetensors& file) { nn::save_parameters(parameters, file); },
+              {saved(adam), saved(epochs)});
       const auto sum_of = [&](bool endless) {
         Var loss = sum(w * w);
         if (endless) raise(SIGTERM);
@@ -153,7 +154,8 @@ void train(const Directory& directory, bool resume) {
   nn::Adam adam(parameters);
   Best best;
   Run run(options, {}, files, parameters,
-          [&](Safetensors& file) { nn::save_parameters(parameters, file); }, {adam, best});
+          [&](Safetensors& file) { nn::save_parameters(parameters, file); },
+          {saved(adam), saved(best)});
   while (run.goes_on(10)) {
     if (run.trains()) {
       run.update(adam, run.backward(2, [&](Index, Index) { return sum(w * w); }), 0.1, 2);

@@ -112,7 +112,7 @@ CtcPrefix CtcPrefix::extended(std::int32_t label) const {
   CtcPrefix longer = *this;
   if (label == options_.begin) return longer;
   if (label < 0 || label >= log_p_.dim(1))
-    fail("CtcPrefix", "label {} is not below {}, the number of symbols", label, log_p_.dim(1));
+    fail("CtcPrefix", "label {} is not one of the {} symbols, from 0", label, log_p_.dim(1));
   longer.last_ = label;
   longer.ends_blank_[0] = longer.ends_label_[0] = log_zero;
   for (Index t = 0; t < log_p_.dim(0); ++t) {

@@ -95,7 +95,8 @@ TEST_CASE("CtcPrefix: next is the conditional probability of each label") {
     CtcPrefix at = models::detail::ctc_prefixes(logits, mask, {})[0];
     for (const std::int32_t label : prefix) at = at.extended(label);
     const std::vector<double> next = at.next();
-    CHECK_ERROR("CtcPrefix: label 6 is not below 6, the number of symbols", at.extended(6));
+    CHECK_ERROR("CtcPrefix: label 6 is not one of the 6 symbols, from 0", at.extended(6));
+    CHECK_ERROR("CtcPrefix: label -1 is not one of the 6 symbols, from 0", at.extended(-1));
     CHECK(std::exp(next[0]) == 0);
     CHECK(std::exp(next[text::Vocabulary::begin]) == 0);
     CHECK(std::exp(next[kEnd]) == doctest::Approx(share(prefix, true) / share(prefix, false)));

@@ -3,7 +3,7 @@
 #   examples/build.sh NAME [OPTION...]      options of meson setup
 set -eu
 cd "$(dirname "$0")/.."
-target=examples/$1
+target=examples/${1?usage: examples/build.sh NAME [OPTION...]}
 shift
 if [ ! -f build/build.ninja ]; then
   mkdir -p build

@@ -15,74 +15,39 @@
 namespace attune::pairs {
 namespace {
 
-/// Positional arguments: their names in --help.
-struct Positional {
-  std::vector<const char*> names;
-  bool several = false;  // the last one can be repeated
+/// A command. `train` has no `bit` and `run`, as it has other options.
+struct Command {
+  const char *name, *what, *example;
+  std::string_view positional;  // arguments, as in --help; "...": any number
+  unsigned bit = 0;
+  int (*run)(const UseOptions&) = nullptr;
 };
 
-/// A command other than `train`.
-struct UseCommand {
-  const char* name;
-  unsigned bit;
-  const char *what, *example;
-  int (*run)(const UseOptions&);
-  Positional positional;
-};
+constexpr std::string_view files = "[PAIRS] [TARGETS]";
 
-const UseCommand use_commands[] = {
-    {"predict",
-     predict_command,
-     "predict a target for each source (default: for each line of standard input)",
-     "\"3 May 79\" --best 3",
-     predict,
-     {{"SOURCE"}, true}},
+const Command commands[] = {
+    {"train", "train a model on a TSV of pairs, or on two text files",
+     "train.en train.de --valid val.en --valid-target val.de", files},
+    {"predict", "predict a target for each source (default: for each line of standard input)",
+     "\"3 May 79\" --best 3", "[SOURCE]...", predict_command, predict},
     {"evaluate",
-     evaluate_command,
      "measure a model: exact matches, token errors, BLEU, chrF, perplexity (default: on its "
      "validation pairs)",
-     "test.tsv --json",
-     evaluate_pairs,
-     {{"PAIRS", "TARGETS"}}},
+     "test.tsv --json", files, evaluate_command, evaluate_pairs},
     {"align",
-     align_command,
      "show the attention weights of each target token; without targets, of each predicted token",
-     "test.tsv --format html --out attention.html",
-     align,
-     {{"PAIRS", "TARGETS"}}},
-    {"score",
-     score_command,
-     "print the log-probability of given targets",
-     "test.tsv",
-     score,
-     {{"PAIRS", "TARGETS"}}},
+     "test.tsv --format html --out attention.html", files, align_command, align},
+    {"score", "print the log-probability of given targets", "test.tsv", files, score_command,
+     score},
     {"compare",
-     compare_command,
      "print a table of models measured on the same pairs (default: their validation pairs)",
-     "test.tsv --model first-model --model second-model",
-     compare,
-     {{"PAIRS", "TARGETS"}}},
-    {"report",
-     report_command,
-     "write an HTML report: errors, learning curves, attention, predictions",
-     "test.tsv --out test.html",
-     report,
-     {{"PAIRS", "TARGETS"}}},
-    {"average",
-     average_command,
-     "write a checkpoint with the mean weights of several checkpoints",
-     "a.safetensors b.safetensors --out mean.safetensors",
-     average,
-     {{"MODEL"}, true}},
-    {"inspect",
-     inspect_command,
-     "print the contents of a checkpoint",
-     "attune-model",
-     inspect,
-     {{"MODEL"}}}};
-
-constexpr const char* train_what = "train a model on a TSV of pairs, or on two text files";
-const Positional train_files{{"PAIRS", "TARGETS"}};
+     "test.tsv --model first-model --model second-model", files, compare_command, compare},
+    {"report", "write an HTML report: errors, learning curves, attention, predictions",
+     "test.tsv --out test.html", files, report_command, report},
+    {"average", "write a checkpoint with the mean weights of several checkpoints",
+     "a.safetensors b.safetensors --out mean.safetensors", "[MODEL]...", average_command, average},
+    {"inspect", "print the contents of a checkpoint", "attune-model", "[MODEL]", inspect_command,
+     inspect}};
 
 /// Options of `train` that --help shows; --help-all shows all.
 const std::set<std::string> basic = {"valid",  "valid-target",   "swap",     "tokens", "pieces",
@@ -100,7 +65,7 @@ struct Typed {
 
 /// Parses the arguments of a command, and reads its config files.
 Typed read_arguments(const std::vector<std::string>& arguments, const models::OptionList& options,
-                     const Positional& positional) {
+                     std::string_view positional) {
   Typed typed;
   const examples::Arguments split = examples::split_arguments(arguments, [&](const auto& name) {
     const models::Option* one = models::find(options, name);
@@ -115,18 +80,16 @@ Typed read_arguments(const std::vector<std::string>& arguments, const models::Op
     if (name != "help" && name != "help-all") on_line.push_back({name, value});
   }
   std::ranges::move(on_line, std::back_inserter(typed.given));
-  const std::size_t most = positional.several ? typed.others.size() : positional.names.size();
-  if (typed.others.size() > most)
+  const auto most = static_cast<std::size_t>(std::ranges::count(positional, '['));
+  if (typed.others.size() > most && !positional.ends_with("..."))
     throw Error("unexpected argument " + in_quotes(typed.others[most]));
   return typed;
 }
 
-int show_help(const std::string& name, const char* what, const Positional& positional,
-              const models::OptionList& options, const char* example, bool more) {
-  std::string others;
-  for (const char* one : positional.names) others += fmt::format(" [{}]", one);
-  say("{}\nUsage: attune {} [OPTIONS]{}{}\n{}\n{}Example: attune {} {}\n", what, name, others,
-      positional.several ? "..." : "", examples::help_of(options),
+int show_help(const Command& command, const models::OptionList& options, bool more) {
+  const auto& [name, what, example, positional, bit, run] = command;
+  say("{}\nUsage: attune {} [OPTIONS] {}\n{}\n{}Example: attune {} {}\n", what, name, positional,
+      examples::help_of(options),
       more ? fmt::format("More options: attune {} --help-all\n", name) : "", name, example);
   return 0;
 }
@@ -146,10 +109,10 @@ void check_workers(const std::string& command, const Typed& typed) {
   require_equal(command, texts);
 }
 
-int run_train(const std::vector<std::string>& arguments) {
+int run_train(const Command& command, const std::vector<std::string>& arguments) {
   TrainOptions defaults = train_options(true);
-  const Typed typed = read_arguments(arguments, options_of(defaults), train_files);
-  check_workers("train", typed);
+  const Typed typed = read_arguments(arguments, options_of(defaults), command.positional);
+  check_workers(command.name, typed);
   const auto with_given = [&](TrainOptions o) {
     set_given(o, typed.given);
     if (!typed.others.empty()) o.train = typed.others[0];
@@ -157,19 +120,15 @@ int run_train(const std::vector<std::string>& arguments) {
     return o;
   };
   TrainOptions o = defaults;
-  std::vector<Given> directory;  // read first: the checkpoint to resume selects the model
-  std::ranges::copy_if(typed.given, std::back_inserter(directory), [](const Given& given) {
-    return given.name == "out" || given.name == "resume";
-  });
-  set_given(options_of(o), directory);
+  for (const Given& given : typed.given)  // first: the checkpoint to resume selects the model
+    if (given.name == "out" || given.name == "resume") set_given(options_of(o), {given});
   const bool resumes = o.resumes();
   o = with_given(resumes ? stored_options(o.last()) : defaults);
   if (typed.help) {
     models::OptionList shown = options_of(o);
     if (!typed.help_all)
       std::erase_if(shown, [](const models::Option& one) { return !basic.contains(one.name); });
-    return show_help("train", train_what, train_files, shown,
-                     "train.en train.de --valid val.en --valid-target val.de", !typed.help_all);
+    return show_help(command, shown, !typed.help_all);
   }
   if (o.seeds > 1 && workers().count() > 1)
     fail("--seeds",
@@ -185,12 +144,10 @@ int run_train(const std::vector<std::string>& arguments) {
   return train(o, survey);
 }
 
-int run_use(const UseCommand& command, const std::vector<std::string>& arguments) {
+int run_use(const Command& command, const std::vector<std::string>& arguments) {
   UseOptions o;
   const Typed typed = read_arguments(arguments, options_of(o, command.bit), command.positional);
-  if (typed.help)
-    return show_help(command.name, command.what, command.positional, options_of(o, command.bit),
-                     command.example, false);
+  if (typed.help) return show_help(command, options_of(o, command.bit), false);
   check_workers(command.name, typed);
   constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
   if (!is_first_worker() && (command.bit & shared) == 0) return 0;
@@ -199,7 +156,7 @@ int run_use(const UseCommand& command, const std::vector<std::string>& arguments
   if (std::ranges::any_of(given, is_typed_model))
     std::erase_if(given, [](const Given& g) { return g.name == "model" && !g.place.empty(); });
   set_given(options_of(o, command.bit), given);
-  if (command.positional.several) {
+  if (command.positional.ends_with("...")) {
     o.sources = typed.others;
   } else {
     if (!typed.others.empty()) o.file = typed.others[0];
@@ -212,17 +169,16 @@ int run_use(const UseCommand& command, const std::vector<std::string>& arguments
 
 int show_commands() {
   say("attune trains sequence-to-sequence models with attention on pairs of texts (translations, "
-      "pronunciations, dates).\nUsage: attune COMMAND [OPTIONS] ...\n\n  {:<12}{}\n",
-      "train", train_what);
-  for (const UseCommand& one : use_commands) say("  {:<12}{}\n", one.name, one.what);
+      "pronunciations, dates).\nUsage: attune COMMAND [OPTIONS] ...\n\n");
+  for (const Command& one : commands) say("  {:<12}{}\n", one.name, one.what);
   say("\nattune COMMAND --help lists the options of a command, attune --version the version.\n"
       "Example: attune train PAIRS.tsv && attune predict\n");
   return 0;
 }
 
 int run(const std::vector<std::string>& arguments) {
-  std::vector<std::string> names = {"train"};
-  for (const UseCommand& one : use_commands) names.push_back(one.name);
+  std::vector<std::string> names;
+  for (const Command& one : commands) names.push_back(one.name);
   const std::string expected = fmt::format(
       "{} or {} was expected", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
   if (arguments.empty()) throw Error("no command: " + expected);
@@ -230,9 +186,8 @@ int run(const std::vector<std::string>& arguments) {
   if (name == "--help" || name == "--help-all") return show_commands();
   if (name == "--version") return say("attune {}\n", ATTUNE_VERSION), 0;
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
-  if (name == "train") return run_train(rest);
-  for (const UseCommand& one : use_commands)
-    if (name == one.name) return run_use(one, rest);
+  for (const Command& one : commands)
+    if (name == one.name) return one.run ? run_use(one, rest) : run_train(one, rest);
   throw Error(in_quotes(name) + " is not a command: " + expected);
 }
 

@@ -43,7 +43,7 @@ void check_tokens(const Model& model, const TestPairs& pairs, const UseOptions& 
       if (!model.of_sentences() && model.target().vocabulary.id(token) == text::Vocabulary::unknown)
         fail(
             fmt::format("{}:{}", (o.target.empty() ? o.file : o.target).string(), pairs.numbers[i]),
-            in_quotes(text::visible(token)) + " is not in the target vocabulary");
+            in_quotes(text::escaped(token)) + " is not in the target vocabulary");
     }
   }
   source.warn(pairs.name, "source"), target.warn(pairs.name, "target");

@@ -126,7 +126,7 @@ std::string composed(std::string_view text) {
   return normalized(icu::Normalizer2::getNFCInstance, text);
 }
 
-std::string visible(std::string_view text) {
+std::string escaped(std::string_view text) {
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;

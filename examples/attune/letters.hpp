@@ -23,7 +23,7 @@ std::string composed(std::string_view text);
 
 /// Escapes invisible code points, as \u200b: separators other than the blank, format and control
 /// characters, and a combining mark at the beginning.
-std::string visible(std::string_view text);
+std::string escaped(std::string_view text);
 
 /// Tokenises into code points after canonical decomposition. Decoded lines are composed (NFC).
 Tokenizer decomposed_characters();

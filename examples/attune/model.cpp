@@ -175,7 +175,7 @@ void UnknownTokens::warn(const std::string& name, const char* side) const {
   constexpr std::size_t most = 5;
   std::vector<std::string> some;
   for (auto at = kinds_.begin(); at != kinds_.end() && some.size() < most; ++at)
-    some.push_back(in_quotes(text::visible(*at)));
+    some.push_back(in_quotes(text::escaped(*at)));
   complain(
       "warning: {}: {} of {} {} tokens were never seen in training and are read as <unk>: {}{}\n",
       name, unknown_, all_, side, fmt::join(some, ", "),

@@ -190,7 +190,7 @@ class Predictor {
       if (first_.source().vocabulary.id(token) == text::Vocabulary::unknown &&
           warned_.insert(token).second)
         text += fmt::format("warning: {} was never seen in training and is read as <unk>\n",
-                            in_quotes(text::visible(token)));
+                            in_quotes(text::escaped(token)));
     return text;
   }
 

@@ -21,9 +21,9 @@ const std::vector<std::string> german = {
     "Der Mann sieht den Hund.", "Das ist der Mann, den der Hund sieht!", "Er sagt: der Hund. Hund?",
     "ALLES IN GROSSBUCHSTABEN IST ANDERS", "Die Stadt im Norden der USA (im Winter) ist kalt."};
 
-TEST_CASE("visible: escapes invisible characters, and a leading combining mark") {
-  CHECK(visible("a b\u200B\u00A0\uFEFF\t") == "a b\\u200b\\u00a0\\ufeff\\u0009");
-  CHECK(visible("\u0301e\u0301 हिन्दी 日本") == "\\u0301e\u0301 हिन्दी 日本");
+TEST_CASE("escaped: escapes invisible characters, and a leading combining mark") {
+  CHECK(escaped("a b\u200B\u00A0\uFEFF\t") == "a b\\u200b\\u00a0\\ufeff\\u0009");
+  CHECK(escaped("\u0301e\u0301 हिन्दी 日本") == "\\u0301e\u0301 हिन्दी 日本");
 }
 
 TEST_CASE("Truecaser: the first word of a sentence gets its case within sentences") {

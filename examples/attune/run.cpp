@@ -70,8 +70,8 @@ Run::Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
       fail("--" + name, in_quotes(value) + " is not UTF-8, which checkpoints require");
   files_.make();
   catch_signals();
-  files_.resumes() ? resume() : files_.keep_previous();
-  if (is_first_worker()) log_.emplace(files_.log().string(), files_.resumes());
+  options_.resumes() ? resume() : files_.keep_previous();
+  if (is_first_worker()) log_.emplace(files_.log().string(), options_.resumes());
   say("{}\n", data_.text);
   check_equal_workers();  // synchronises: afterwards all workers catch signals
   const int n = workers().count();
@@ -123,7 +123,7 @@ double Run::mean_loss() const {
 bool Run::goes_on(Index total) {
   total_ = total;
   if (!shown_) {
-    if (files_.resumes()) {
+    if (options_.resumes()) {
       say("resuming at step {} of {}\n", step_, std::max(step_, total));
       if (step_ > total) say("the checkpoint is already past the requested {} steps\n", total);
     } else if (options_.resume) {

@@ -66,7 +66,7 @@ struct RunData {
 /// for bit, as an uninterrupted run. So does any number of workers.
 class Run {
  public:
-  /// Creates the directory. Resumes from last.safetensors if files.resumes(), otherwise renames the
+  /// Creates the directory. Resumes from last.safetensors if options.resumes(), otherwise renames the
   /// files of an earlier run. Prints data.text. `model` stores what best.safetensors contains: the
   /// parameters and the metadata that loading needs. last.safetensors also contains `progress`.
   /// Throws if workers differ in options, data or version, or if the checkpoint to resume was

@@ -135,18 +135,16 @@ DirectoryLock::~DirectoryLock() {
   close(file_);
 }
 
-RunDirectory::RunDirectory(std::filesystem::path path, bool resume) : path_(std::move(path)) {
+RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.empty()) fail("--out", "the path is empty, expected a directory");
-  if (is_first_worker()) {
-    std::error_code none;
-    const std::filesystem::path there = nearest_existing(path_);
-    int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
-    if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
-    if (error != 0)
-      fail(path_.string(), fmt::format("cannot create the directory: {}", std::strerror(error)));
-    if (std::filesystem::exists(path_)) lock_.emplace(path_);
-  }
-  resumes_ = resume && std::filesystem::exists(last());
+  if (!is_first_worker()) return;
+  std::error_code none;
+  const std::filesystem::path there = nearest_existing(path_);
+  int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
+  if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
+  if (error != 0)
+    fail(path_.string(), fmt::format("cannot create the directory: {}", std::strerror(error)));
+  if (std::filesystem::exists(path_)) lock_.emplace(path_);
 }
 
 void RunDirectory::make() {

@@ -37,10 +37,7 @@ class RunDirectory {
  public:
   /// Locks the directory if it exists, so that no other run changes its files. Throws if another
   /// run has locked it, or if it cannot be created.
-  explicit RunDirectory(std::filesystem::path path, bool resume = false);
-
-  /// True if `resume` was set and last.safetensors exists.
-  bool resumes() const { return resumes_; }
+  explicit RunDirectory(std::filesystem::path path);
 
   /// Creates and locks the directory, and removes temporary files of killed processes.
   void make();
@@ -59,7 +56,6 @@ class RunDirectory {
  private:
   std::filesystem::path path_;
   std::optional<DirectoryLock> lock_;
-  bool resumes_ = false;
 };
 
 namespace report {

@@ -74,7 +74,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
                 RunDirectory& files) {
   const TrainOptions o = with_metric(given);
   const std::filesystem::path last = files.last();
-  if (files.resumes()) {
+  if (o.resumes()) {
     check_same(stored_options(last), o);  // after locking, so that no other process changes them
     reading(last, [&] { check_files(o); });
   }
@@ -83,7 +83,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const Survey survey = surveyed ? *surveyed : survey_of(o);
   // A resumed run takes tokenizers and vocabularies from its checkpoint. Loading throws if the
   // checkpoint's sizes and tensors disagree, before memory of these sizes is allocated.
-  Codecs codecs = files.resumes() ? Model::load(last).codecs : make_codecs(o, survey);
+  Codecs codecs = o.resumes() ? Model::load(last).codecs : make_codecs(o, survey);
   models::AnyModelOptions own = o.model;
   if (models::find(models::options_of(own), "tied")->get() == "all" &&
       to_json(codecs.source.vocabulary) != to_json(codecs.target.vocabulary))
@@ -192,7 +192,7 @@ int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   if (steps != o.steps && !(longer && may_be_longer))
     fail("--out",
          fmt::format("{} was trained for {} steps, not {}", o.last().string(), steps, o.steps));
-  RunDirectory files(o.out, o.resume);
+  RunDirectory files(o.out);
   files.make();  // locks it
   if (!std::freopen((o.out / "progress.txt").c_str(), "w", stdout))
     fail(o.out.string(), "progress.txt cannot be written");
@@ -289,7 +289,7 @@ void check_files(const TrainOptions& o) {
 int train(const TrainOptions& o, const std::optional<Survey>& survey) {
   check_directory(o);
   if (o.seeds > 1) return train_several(o, survey);
-  RunDirectory files(o.out, o.resume);
+  RunDirectory files(o.out);
   const int status = train_alone(o, survey, files);
   // All workers take part in the report, but those on other machines may not see the directory.
   const Texts seen = all_gather(

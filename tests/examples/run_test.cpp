@@ -148,7 +148,7 @@ TEST_CASE("Run: a signal abandons a long update or validation; saves the state b
 void train(const Directory& directory, bool resume) {
   TrainOptions options;
   options.out = directory.path(), options.resume = resume, options.validate_every = 7;
-  RunDirectory files(options.out, resume);
+  RunDirectory files(options.out);
   nn::Parameters parameters(1);
   const Var w = parameters.add("w", {2}, nn::init::constant(1));
   nn::Adam adam(parameters);

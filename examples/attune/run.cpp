@@ -277,20 +277,25 @@ Safetensors Run::checkpoint() const {
   return file;
 }
 
+/// What last.safetensors contains beyond checkpoint() and the state of other objects.
+models::OptionList Run::state() {
+  using models::option;
+  return {models::choice("validated", "", validated_, {"0", "1"}),
+          option("loss_sum", "", loss_sum_, -inf, inf),
+          option("loss_weights", "", loss_weights_, 0, inf),
+          option("shown_loss", "", shown_loss_, -inf, inf),
+          option("rate_before", "", rate_, 0, inf),
+          option("log_line", "", line_),
+          option("best_result", "", best_),
+          option("status", "", status_)};
+}
+
 void Run::save_last() {
   saving_ = true;
   if (is_first_worker()) {
     Safetensors file = checkpoint();
     for (const Saved& one : progress_) one.save(file);
-    for (const auto& [name, value] : {std::pair{"validated", validated_ ? 1.0 : 0.0},
-                                      {"loss_sum", loss_sum_},
-                                      {"loss_weights", loss_weights_},
-                                      {"shown_loss", shown_loss_},
-                                      {"rate_before", rate_}})
-      file.metadata[name] = fmt::format("{}", value);
-    file.metadata["log_line"] = line_;
-    file.metadata["best_result"] = best_;
-    file.metadata["status"] = status_;
+    file.metadata.merge(models::to_map(state()));
     divergence_.save(file.metadata);
     if (average_) average_->save(file);
     save_safetensors(files_.last(), file);
@@ -311,22 +316,12 @@ void Run::resume() {
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);
     divergence_.load(file.metadata);
-    const auto load = [&](const char* name, double low, double high) {
-      return nn::load_number(file.metadata, name, low, high);
-    };
     step_ = nn::load_count(file.metadata, "step");
-    seconds_before_ = load("seconds", 0, 1e10);
-    validated_ = load("validated", 0, 1) == 1;
-    loss_sum_ = load("loss_sum", -inf, inf);
-    loss_weights_ = load("loss_weights", 0, inf);
-    shown_loss_ = load("shown_loss", -inf, inf);
-    rate_ = load("rate_before", 0, inf);
-    line_ = nn::load_text(file.metadata, "log_line");
-    best_ = nn::load_text(file.metadata, "best_result");
+    seconds_before_ = nn::load_number(file.metadata, "seconds", 0, 1e10);
+    models::set_from(state(), file.metadata);
     if (!best_.empty() && !std::filesystem::exists(files_.best()))
       complain("{} is missing: the next validation that improves on it writes it again\n",
                files_.best().string());
-    status_ = nn::load_text(file.metadata, "status");
     files_.cut_log(step_, line_);
   });
   products_before_ = nn::load_text(file.metadata, "products");

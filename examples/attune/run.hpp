@@ -128,6 +128,7 @@ class Run {
   void show(bool line);
   std::string products_of_run() const;
   Safetensors checkpoint() const;
+  models::OptionList state();
   void save_last();
   void resume();
   double mean_loss() const;

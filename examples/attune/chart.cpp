@@ -177,20 +177,15 @@ std::string svg(const Chart& chart) {
   const bool empty = x.low > x.high;
   if (!empty) add_ticks(x, 6, false), chart.log_y ? add_log_ticks(y) : add_ticks(y, 5, true);
 
-  double top = 0;
-  std::string out;
-  if (!chart.title.empty()) {
-    out +=
-        text(0, 16, fmt::format(R"({} font-weight="600" font-size="1.15em")", kInk), chart.title);
-    top = 28;
-  }
+  const std::string large = fmt::format(R"({} font-weight="600" font-size="1.15em")", kInk);
+  std::string out = text(0, 16, large, chart.title);
+  double top = 28;
   out += legend(chart.series, top);
-  if (!chart.y_label.empty()) out += text(0, top + 14, kMuted, chart.y_label), top += 20;
-  top += 10;
+  out += text(0, top + 14, kMuted, chart.y_label);
+  top += 30;
   double left = kLabel;
   for (const double tick : y.ticks) left = std::max(left, text_width(label(tick)) + 10);
-  const double right = kWidth - kLabel, bottom = top + kPlotHeight,
-               height = bottom + (chart.x_label.empty() ? 28 : 48);
+  const double right = kWidth - kLabel, bottom = top + kPlotHeight, height = bottom + 48;
   const auto px = [&](double value) { return left + (right - left) * x.fraction(value); };
   const auto py = [&](double value) { return bottom - kPlotHeight * y.fraction(value); };
 

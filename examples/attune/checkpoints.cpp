@@ -1,5 +1,6 @@
 // `attune average` and `attune inspect`.
 #include <algorithm>
+#include <sstream>
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/file.hpp>
@@ -41,11 +42,8 @@ void print_json(const Model& model) {
   report::Json metadata, parameters;
   for (const auto& [name, value] : model.metadata)
     if (std::ranges::find(codec_entries, name) == std::end(codec_entries)) metadata[name] = value;
-  for (const auto& [name, w] : *model.parameters) {
-    std::vector<Index> sizes;
-    for (int i = 0; i < w.shape().rank(); ++i) sizes.push_back(w.shape()[i]);
-    parameters[name] = sizes;
-  }
+  for (const auto& [name, w] : *model.parameters)
+    parameters[name] = std::vector(w.shape().begin(), w.shape().end());
   say("{}\n", report::json_line({{"metadata", metadata},
                                  {"source_vocabulary", model.source().vocabulary.size()},
                                  {"target_vocabulary", model.target().vocabulary.size()},
@@ -71,11 +69,9 @@ void print(const Model& model) {
   say("\n");
   line("source", kinds_of(model.source())), line("target", kinds_of(model.target()));
   say("\n");
-  std::size_t width = 0;
-  for (const auto& [name, w] : *model.parameters) width = std::max(width, name.size());
-  for (const auto& [name, w] : *model.parameters)
-    say("{:<{}}  {}\n", name, width, to_string(w.shape()));
-  say("{:<{}}  {} parameters\n", "all", width, model.parameters->count());
+  std::ostringstream parameters;
+  parameters << *model.parameters;
+  say("{}", parameters.str());
 }
 
 }  // namespace

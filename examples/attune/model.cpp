@@ -29,15 +29,6 @@ std::vector<std::filesystem::path> last_trained() {
        "PAIRS.tsv', or specify one");
 }
 
-/// Each step throws Interrupted after a signal.
-models::AnyModel interruptible(models::AnyModel model) {
-  model.step = [step = model.step](const auto& words, const auto& state) {
-    stop_if_interrupted();
-    return step(words, state);
-  };
-  return model;
-}
-
 }  // namespace
 
 Model Model::initial(const models::AnyModelOptions& options, Codecs codecs, Index longest,
@@ -122,7 +113,13 @@ std::vector<Model> load_equal_models(std::span<const std::filesystem::path> file
 
 models::AnyModel network_of(Models models) {
   std::vector<models::AnyModel> all;
-  for (const Model& model : models) all.push_back(interruptible(model.model));
+  for (const Model& model : models) {
+    models::AnyModel& one = all.emplace_back(model.model);
+    one.step = [step = one.step](const auto& words, const auto& state) {
+      stop_if_interrupted();
+      return step(words, state);
+    };
+  }
   return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
 }
 

@@ -394,6 +394,7 @@ namespace {
 OptionList stored_part(TrainOptions& o) {
   OptionList all = options_of(o);
   std::erase_if(all, [](const Option& one) { return one.group == "Run"; });
+  all.push_back(choice("sentences", "", o.sentences));
   return all;
 }
 
@@ -401,19 +402,15 @@ OptionList stored_part(TrainOptions& o) {
 
 Metadata to_metadata(const TrainOptions& options) {
   TrainOptions o = options;
-  Metadata map = models::to_map(stored_part(o));
-  map["sentences"] = o.sentences ? "yes" : "no";
-  return map;
+  return models::to_map(stored_part(o));
 }
 
 TrainOptions train_options_from(const Metadata& metadata) {
   TrainOptions o;
   o.model = models::model_options(nn::load_text(metadata, "model"));
   Metadata all = metadata;
-  all.emplace("nfc", "no");  // checkpoints from before this option
+  for (const char* newer : {"nfc", "sentences"}) all.emplace(newer, "no");  // in old checkpoints
   models::set_from(stored_part(o), all);
-  const auto sentences = metadata.find("sentences");
-  o.sentences = sentences != metadata.end() && sentences->second == "yes";
   return o;
 }
 

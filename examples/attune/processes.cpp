@@ -154,10 +154,9 @@ nn::Workers& workers() {
 }
 
 Texts all_gather(const std::function<Texts()>& make, double patience) {
-  std::string own = "done";
+  std::string own;
   try {
-    for (const std::string& text : make()) own += '\0' + text;
-    own += '\0';
+    for (const std::string& text : make()) own += text + '\0';
   } catch (const Interrupted&) {
     own = "interrupted";
   } catch (const Cancelled&) {
@@ -165,11 +164,9 @@ Texts all_gather(const std::function<Texts()>& make, double patience) {
   }
   Texts all;
   for (const std::string& one : workers().gather(own, patience)) {
+    if (one == "interrupted") throw Interrupted();
     std::istringstream texts(one);
-    std::string text;
-    std::getline(texts, text, '\0');
-    if (text == "interrupted") throw Interrupted();
-    while (std::getline(texts, text, '\0')) all.push_back(text);
+    for (std::string text; std::getline(texts, text, '\0');) all.push_back(text);
   }
   return all;
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -8,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "commands.hpp"
@@ -203,11 +203,9 @@ int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
 
 /// Mean ± sample standard deviation: "0.35 ± 0.04".
 std::string spread(const std::vector<double>& values) {
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return fmt::format("{:.2f} ± {:.2f}", mean,
-                     std::sqrt(squares / static_cast<double>(values.size() - 1)));
+  const Tensor x = Tensor::of({std::ssize(values)}, std::span(values)), centre = mean(x);
+  return fmt::format("{:.2f} ± {:.2f}", centre.item(),
+                     norm(x - centre).item() / std::sqrt(values.size() - 1));
 }
 
 /// One training per seed, each in its own directory and child process, on one thread.
@@ -223,7 +221,7 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
     one.seeds = 1, one.seed = o.seed + i, one.out = run_path(o, one.seed);
     return one;
   };
-  const auto begin = std::chrono::steady_clock::now();
+  Progress progress(0, o.seeds, "training");
   Index ended = 0;
   const int status = in_processes(
       static_cast<std::size_t>(o.seeds), static_cast<int>(jobs),
@@ -232,10 +230,7 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
         return reading(run_of(i).out, [&] { return train_or_continue(run_of(i), survey); });
       },
       [&](std::size_t i) {
-        ++ended;
-        say("{:>3}/{}  seed-{:<8}  {} left\n", ended, o.seeds, o.seed + i,
-            duration(seconds_since(begin) / static_cast<double>(ended) *
-                     static_cast<double>(o.seeds - ended)));
+        progress.show(++ended, fmt::format("seed-{}", o.seed + i), /*line=*/true);
       });
   if (status != 0) return status;
   std::vector<double> measures;

@@ -47,7 +47,7 @@ models::OptionList options_of(Options& o) {
 /// A text as character ids, and its alphabet.
 struct Text {
   text::Codec codec;
-  text::Sentence ids;
+  Tensor ids;  // (N) i32
 
   explicit Text(const std::string& file) {
     const std::string text = read_file(file);
@@ -58,43 +58,30 @@ struct Text {
     const std::set<std::string> different(characters.begin(), characters.end());
     const std::vector<std::string> alphabet(different.begin(), different.end());
     codec = {tokenizer, text::Vocabulary(alphabet)};
-    ids = codec.encode(characters);
+    const text::Sentence all = codec.encode(characters);
+    ids = Tensor::of({std::ssize(all)}, std::span(all));
   }
 };
 
-/// Windows of `context` characters that begin at `places`, and the next characters: (T, B) each.
-models::Target windows(std::span<const std::int32_t> ids, const std::vector<Index>& places,
-                       Index context) {
-  const Index B = std::ssize(places);
-  models::Target batch{zeros({context, B}, DType::i32), zeros({context, B}, DType::i32),
-                       ones({context, B})};
-  std::int32_t *previous = batch.previous.mutable_data<std::int32_t>(),
-               *next = batch.next.mutable_data<std::int32_t>();
-  for (Index t = 0; t < context; ++t) {
-    for (const Index place : places) {
-      *previous++ = ids[place + t];
-      *next++ = ids[place + t + 1];
-    }
-  }
-  return batch;
+/// Windows of `context` characters of `ids` (N) that begin at `places` (B), and the next characters:
+/// (T, B) each.
+models::Target windows(const Tensor& ids, const Tensor& places, Index context) {
+  const Tensor at = arange(context).reshape({context, 1}) + places;
+  return {gather(ids, at), gather(ids, at + 1), ones(at.shape())};
 }
 
 /// Mean loss over adjacent windows: predicts each character except the first once.
-double validation_loss(const models::TransformerLm& model, std::span<const std::int32_t> ids,
-                       Index context) {
+double validation_loss(const models::TransformerLm& model, const Tensor& ids, Index context) {
   const NoGrad no_grad;
+  const Tensor places = context * arange((ids.size() - 1) / context);
   double total = 0;
-  Index count = 0;
-  std::vector<Index> places;
-  for (Index at = 0; at + context < std::ssize(ids); at += context) {
-    places.push_back(at);
-    if (std::ssize(places) < 64 && at + 2 * context < std::ssize(ids)) continue;
-    const Index n = std::ssize(places);
-    total += n * models::loss(model, models::no_source(n), windows(ids, places, context)).item();
-    count += n;
-    places.clear();
+  for (Index i = 0; i < places.size(); i += 64) {
+    const Tensor some = places.slice(i, std::min(places.size(), i + 64));
+    const Var loss =
+        models::loss(model, models::no_source(some.size()), windows(ids, some, context));
+    total += some.size() * loss.item();
   }
-  return total / count;
+  return total / places.size();
 }
 
 /// Generates and prints four texts, each after a line break.
@@ -111,10 +98,10 @@ void train(const std::string& file, const Options& o) {
   if (const auto directory = o.out.parent_path(); !directory.empty() && !is_directory(directory))
     fail("--out", directory.string() + " is not a directory");
   const Text text(file);
-  const auto part = text.ids.size() * 9 / 10;  // nine tenths to train
-  const std::span train(text.ids.data(), part), valid = std::span(text.ids).subspan(part);
-  if (std::ssize(valid) <= o.context)
-    throw Error(file + ": " + std::to_string(text.ids.size()) +
+  const Index size = text.ids.size(), part = size * 9 / 10;  // nine tenths to train
+  const Tensor train = text.ids.slice(0, part), valid = text.ids.slice(part, size);
+  if (valid.size() <= o.context)
+    throw Error(file + ": " + std::to_string(size) +
                 " characters are too few: a tenth of them must exceed --context");
 
   nn::Parameters params(o.seed);
@@ -135,13 +122,12 @@ void train(const std::string& file, const Options& o) {
   Random random(o.seed);
   const Precision precision = fastest_precision(o.precision);
   std::cout << params.count() << " parameters, " << threads() << " threads, matrix products in "
-            << to_string(precision) << ", " << std::ssize(train) << " characters, "
-            << vocabulary - 4 << " different ones\n";
+            << to_string(precision) << ", " << train.size() << " characters, " << vocabulary - 4
+            << " different ones\n";
 
   examples::Progress progress(0, o.steps);
   for (Index step = 1; step <= o.steps; ++step) {
-    std::vector<Index> places(o.batch);
-    for (Index& place : places) place = random.below(std::ssize(train) - o.context);
+    const Tensor places = integers({o.batch}, random, 0, train.size() - o.context);
     const nn::Training training(random);
     const InPrecision products(precision);
     const Var loss =

@@ -1,9 +1,7 @@
 // Classifies noisy sequences of different lengths by their trend (rising or falling), with a
 // bidirectional LSTM, masks and dropout. Then saves and loads the weights.
 #include <filesystem>
-#include <functional>
 #include <iostream>
-#include <numeric>
 
 #include <attune/attune.hpp>
 
@@ -37,11 +35,10 @@ Examples draw(Index batch, Random& random) {
   examples.x = zeros({examples.mask.dim(0), batch, 1});
   for (Index b = 0; b < batch; ++b) {
     const Index rises = random.below(2);
-    examples.classes.mutable_data<std::int32_t>()[b] = static_cast<std::int32_t>(rises);
+    examples.classes.mutable_at<std::int32_t>({b}) = rises;
     for (Index t = 0; t < lengths[b]; ++t) {
       const double trend = (rises ? 0.1 : -0.1) * (t - lengths[b] / 2.0);
-      examples.x.mutable_data<float>()[t * batch + b] =
-          static_cast<float>(trend + 0.5 * random.normal());
+      examples.x.mutable_at<float>({t, b, 0}) = trend + 0.5 * random.normal();
     }
   }
   return examples;
@@ -49,11 +46,8 @@ Examples draw(Index batch, Random& random) {
 
 double accuracy(const Classifier& model, const Examples& examples) {
   const NoGrad no_grad;  // records nothing; dropout is inactive without nn::Training
-  const auto chosen = argmax(model(examples.x, examples.mask).value()).to_vector<std::int32_t>();
-  const auto classes = examples.classes.to_vector<std::int32_t>();
-  return std::inner_product(chosen.begin(), chosen.end(), classes.begin(), 0.0, std::plus(),
-                            std::equal_to()) /
-         static_cast<double>(classes.size());
+  const Tensor chosen = argmax(model(examples.x, examples.mask).value());
+  return mean((chosen == examples.classes).to(DType::f32)).item();
 }
 
 int main() {

@@ -174,13 +174,10 @@ Lesson& lesson_of(const Json& request) {
 
 /// The five most likely characters, with probabilities: logits (V) -> [[character, p], ...]
 Json likeliest(const Tensor& logits, const text::Vocabulary& vocabulary) {
-  const auto p = softmax(logits, -1).to_vector<double>();
-  std::vector<std::int32_t> ids(p.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  std::partial_sort(ids.begin(), ids.begin() + 5, ids.end(),
-                    [&](std::int32_t a, std::int32_t b) { return p[a] > p[b]; });
+  const Tensor p = softmax(logits, -1);
   Json all = Json::array();
-  for (int i = 0; i < 5; ++i) all.push_back({vocabulary.token(ids[i]), p[ids[i]]});
+  for (const auto id : argsort(p, 5, -1, Order::descending).to_vector<std::int32_t>())
+    all.push_back({vocabulary.token(id), p[id].item()});
   return all;
 }
 

@@ -19,9 +19,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <iomanip>
 #include <iostream>
-#include <sstream>
 
 #include <unistd.h>
 
@@ -30,15 +28,13 @@
 #include "common.hpp"
 
 using namespace attune;
-using std::chrono::steady_clock, std::chrono::sys_days;
+using std::chrono::sys_days;
 
 constexpr const char* directory = "build/quickstart";
 const std::string best_file = std::string(directory) + "/best.safetensors";
 const std::string report_file = std::string(directory) + "/report.html";
 
-struct Example {
-  std::string source, target;  // "Wed June 27 2001", "2001-06-27"
-};
+using Example = text::TextPair;  // "Wed June 27 2001", "2001-06-27"
 
 /// Date formats, with a letter for each field: Y 2001, y 01, M June, m Jun, N 06, n 6, D 04, d 4,
 /// O 4th, W Wednesday, w Wed. With slashes, the month precedes the day.
@@ -184,28 +180,24 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines) {
         .columns = dates.source.tokenizer.encode(examples[i].source),
         .weights = best.weights.slice(0, std::ssize(best.words)).to_vector<double>(),
         .caption = ""};
-    std::cout << title << "  (p = " << std::setprecision(4) << std::exp(best.log_probability)
-              << ")\n"
-              << report::terminal(map, {.colour = isatty(STDOUT_FILENO) == 1}) << "\n";
+    std::cout << fmt::format("{}  (p = {:.4g})\n{}\n", title, std::exp(best.log_probability),
+                             report::terminal(map, {.colour = isatty(STDOUT_FILENO) == 1}));
     page += "<h2>" + title + "</h2>" + report::svg(map) + "\n";
   }
   return page;
 }
 
 void save_report(const std::string& heatmaps, double exact, const std::string& curve) {
-  std::ostringstream page;
-  page << "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-          "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
-          "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
-          "pre{overflow:auto}</style>"
-          "<h1>Dates, converted to ISO 8601</h1><p>"
-       << 100 * exact
-       << " % of 2000 held-out dates are exactly right. Below, the attention weights: rows are "
-          "output "
-          "characters, columns input characters.\n"
-       << heatmaps << "<h2>Training</h2><pre>\n"
-       << curve << "</pre>\n";
-  write_file(report_file, page.str());  // atomic
+  const std::string head =
+      "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+      "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
+      "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
+      "pre{overflow:auto}</style><h1>Dates, converted to ISO 8601</h1>";
+  write_file(report_file,  // atomic
+             fmt::format("{}<p>{:g} % of 2000 held-out dates are exactly right. Below, the "
+                         "attention weights: rows are output characters, columns input "
+                         "characters.\n{}<h2>Training</h2><pre>\n{}</pre>\n",
+                         head, 100 * exact, heatmaps, curve));
 }
 
 void train(Index steps) {
@@ -220,7 +212,7 @@ void train(Index steps) {
 
   double best = -1;
   std::string curve;
-  const auto start = steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   for (Index step = 1; step <= steps; ++step) {
     std::vector<text::Pair> pairs(64);
     for (text::Pair& pair : pairs) pair = dates.encode(draw(random, false));
@@ -233,14 +225,11 @@ void train(Index steps) {
     if (step % 200 != 0 && step != steps) continue;
     const double exact = dates.exact_match(dates.model, validation);
     if (exact >= best) best = exact, dates.save();
-    std::ostringstream line;
-    line << std::fixed << "step " << std::setw(4) << step << " of " << steps << std::setprecision(4)
-         << "  loss " << loss.item() << std::setprecision(2) << "  exact match " << std::setw(6)
-         << 100 * exact << " %";
-    curve += line.str() + "\n";
-    const std::chrono::duration<double> seconds = steady_clock::now() - start;
-    std::cout << line.str() << "  " << std::lround(seconds.count() / step * (steps - step))
-              << " s left" << std::endl;
+    const std::string line = fmt::format("step {:4} of {}  loss {:.4f}  exact match {:6.2f} %",
+                                         step, steps, loss.item(), 100 * exact);
+    curve += line + "\n";
+    const double left = examples::seconds_since(start) / step * (steps - step);
+    std::cout << fmt::format("{}  {:.0f} s left", line, left) << std::endl;
   }
   const std::string checksum = dates.load();
   std::cout << "\nAttention weights (rows: output characters, columns: input characters)\n\n";

@@ -10,7 +10,6 @@
 // Each line of PAIRS.tsv is SOURCE TAB TARGET; blanks separate words. One pair in twenty, at most
 // 500, is held out: after each epoch, the program prints the BLEU of these pairs, and saves the
 // weights if it is the best so far.
-#include <iomanip>
 #include <iostream>
 #include <set>
 
@@ -96,10 +95,9 @@ void train(const models::AnyModelOptions& options, const Data& data, Index epoch
   const models::AnyModel model(parameters, options, sizes);
   nn::Adam adam(parameters, {.rate = 1e-3});
   Random random(/*seed=*/1);  // for dropout
-  std::cout << data.train.size() << " pairs to train on, " << data.held_out.size()
-            << " held out; vocabularies of " << sizes.source << " and " << sizes.target << "; "
-            << parameters.count() << " parameters\n"
-            << std::fixed;
+  std::cout << fmt::format(
+      "{} pairs to train on, {} held out; vocabularies of {} and {}; {} parameters\n",
+      data.train.size(), data.held_out.size(), sizes.source, sizes.target, parameters.count());
 
   double best = -1;
   for (Index epoch = 1; epoch <= epochs; ++epoch) {
@@ -114,19 +112,19 @@ void train(const models::AnyModelOptions& options, const Data& data, Index epoch
       adam.step(gradients);
       loss_sum += loss.item();
       if (step % 50 == 0 || step == batches.size())
-        std::cout << "epoch " << epoch << "  batch " << step << " of " << batches.size()
-                  << std::setprecision(3) << "  loss " << loss_sum / static_cast<double>(step)
+        std::cout << fmt::format("epoch {}  batch {} of {}  loss {:.3f}", epoch, step,
+                                 batches.size(), loss_sum / static_cast<double>(step))
                   << std::endl;
     }
     const double score = bleu(model, data);
-    std::cout << "epoch " << epoch << "  BLEU " << std::setprecision(2) << score << std::endl;
+    std::cout << fmt::format("epoch {}  BLEU {:.2f}", epoch, score) << std::endl;
     if (score > best)  // `attune predict --model` can also read the file
       best = score, models::save(weights, model, parameters, {data.source, data.target});
   }
   nn::load_parameters(load_safetensors(weights), parameters);
   show(model, data);
-  std::cout << "The best weights, BLEU " << bleu(model, data) << ", are in " << weights
-            << "\nTry it: build/examples/attune predict --model " << examples::in_shell(weights)
+  std::cout << fmt::format("The best weights, BLEU {:.2f}, are in {}\n", bleu(model, data), weights)
+            << "Try it: build/examples/attune predict --model " << examples::in_shell(weights)
             << "\n";
 }
 

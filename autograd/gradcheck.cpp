@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>

@@ -1,15 +1,9 @@
-#include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <functional>
 #include <numbers>
 
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
-#include <attune/tensor/arrange.hpp>
-#include <attune/tensor/fail.hpp>
-#include <attune/tensor/normalize.hpp>
 
 namespace attune {
 

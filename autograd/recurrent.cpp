@@ -1,7 +1,6 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/axis.hpp>
 
 namespace attune {
 namespace {

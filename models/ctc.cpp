@@ -2,8 +2,6 @@
 #include <cmath>
 #include <map>
 
-#include <fmt/format.h>
-
 #include <attune/models/ctc.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/ctc.hpp>

@@ -3,8 +3,6 @@
 #include <limits>
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include <attune/models/search.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>

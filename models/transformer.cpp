@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <attune/autograd/attention_ops.hpp>
 #include <attune/models/transformer.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 
 namespace attune::models {

@@ -2,7 +2,6 @@
 
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/reduce.hpp>
 

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <numeric>
 #include <type_traits>
-#include <vector>
 
 #include <fmt/format.h>
 

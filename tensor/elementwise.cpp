@@ -1,6 +1,5 @@
 #include <cmath>
 #include <functional>
-#include <numbers>
 
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/elementwise.hpp>

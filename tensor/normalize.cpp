@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include <attune/tensor/axis.hpp>

@@ -2,7 +2,6 @@
 // computes the products with W_h; each cell supplies its per-row update.
 #include <vector>
 
-#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/product_sizes.hpp>

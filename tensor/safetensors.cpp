@@ -3,9 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <new>
-#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>

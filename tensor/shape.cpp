@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <ostream>
 
 #include <fmt/format.h>

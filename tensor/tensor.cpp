@@ -3,7 +3,6 @@
 #include <cstring>
 #include <numeric>
 #include <ostream>
-#include <tuple>
 
 #include <fmt/format.h>
 

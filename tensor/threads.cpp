@@ -12,8 +12,6 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include <pthread.h>
 #include <sched.h>

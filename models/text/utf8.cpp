@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <span>
 
-#include <fmt/format.h>
 #include <locale.h>
 #include <wchar.h>
 

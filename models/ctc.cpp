@@ -156,7 +156,7 @@ Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
   std::vector<Tensor> rows(prefixes.size());
   parallel_for(std::ssize(prefixes), [&](Index row) {
     const std::vector<double> next = prefixes[row].next();
-    rows[row] = Tensor::of({std::ssize(next)}, std::span<const double>(next));
+    rows[row] = Tensor::of<double>({std::ssize(next)}, next);
   });
   return stack(rows);
 }

@@ -163,11 +163,10 @@ class Decoding {
         words.push_back(r.last < 0 ? options_.begin : written_[r.last].word);
       std::iota(unmoved.begin(), unmoved.end(), 0);
       auto [logits, weights] =
-          step(Tensor::of(Shape{1, std::ssize(words)}, std::span<const std::int32_t>(words)),
-               moved ? &rows : nullptr);
+          step(Tensor::of<std::int32_t>({1, std::ssize(words)}, words), moved ? &rows : nullptr);
       const std::vector<std::int32_t> parents = advance(std::move(logits), weights);
       moved = parents != unmoved;
-      rows = Tensor::of(Shape{std::ssize(parents)}, std::span<const std::int32_t>(parents));
+      rows = Tensor::of<std::int32_t>({std::ssize(parents)}, parents);
     }
     return std::move(sentences_);
   }
@@ -283,8 +282,7 @@ class Decoding {
       weights.insert(weights.end(), own, own + s);
     }
     if (complete) h.words.pop_back();
-    if (!weights.empty())
-      h.weights = Tensor::of(Shape{std::ssize(steps), s}, std::span<const float>(weights));
+    if (!weights.empty()) h.weights = Tensor::of<float>({std::ssize(steps), s}, weights);
     h.score = score(h);
     keep(sentences_[end.sentence], std::move(h));
   }
@@ -404,8 +402,7 @@ std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options
   std::vector<std::int32_t> sentences(found.size());
   std::iota(sentences.begin(), sentences.end(), 0);
   for (bool first = true; !sentences.empty(); first = false, options.beam *= 2) {
-    const Tensor rows =
-        Tensor::of(Shape{std::ssize(sentences)}, std::span<const std::int32_t>(sentences));
+    const Tensor rows = Tensor::of<std::int32_t>({std::ssize(sentences)}, sentences);
     std::vector<Index> own;
     for (const std::int32_t sentence : sentences)
       own.push_back(numbers.empty() ? sentence : numbers[sentence]);

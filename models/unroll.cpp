@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune::models {
@@ -22,9 +21,8 @@ text::Alignment token_links(const text::Alignment& words, std::span<const int> s
 
 Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch) {
   const Index T = batch.next.dim(0), S = batch.source.dim(0), B = batch.sentences();
-  if (std::ssize(links) != B) {
-    fail("alignment_guide", fmt::format("{} alignments, but {} sentences", links.size(), B));
-  }
+  if (std::ssize(links) != B)
+    fail("alignment_guide", "{} alignments, but {} sentences", links.size(), B);
   // The target mask includes </s>, which has no links.
   const std::vector<double> source_words = sum(batch.source_mask, {0}).to_vector<double>(),
                             target_words = (sum(batch.target_mask, {0}) - 1.0).to_vector<double>();
@@ -32,17 +30,15 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
   for (Index b = 0; b < B; ++b) {
     const auto sentence = static_cast<std::size_t>(b);
     for (const auto& [s, t] : links[sentence]) {
-      if (s < 0 || t < 0 || s >= source_words[sentence] || t >= target_words[sentence]) {
-        fail("alignment_guide",
-             fmt::format("sentence {} has {} and {} tokens, but a link ({}, {})", b,
-                         source_words[sentence], target_words[sentence], s, t));
-      }
+      if (s < 0 || t < 0 || s >= source_words[sentence] || t >= target_words[sentence])
+        fail("alignment_guide", "sentence {} has {} and {} tokens, but a link ({}, {})", b,
+             source_words[sentence], target_words[sentence], s, t);
       linked[(t * S + s) * B + b] = 1;
     }
   }
   const DType dtype = batch.source_mask.dtype();
-  const Tensor guide = Tensor::of(Shape{T, S, B}, std::span<const float>(linked))
-                           .to(is_floating(dtype) ? dtype : DType::f32);
+  const Tensor guide =
+      Tensor::of<float>({T, S, B}, linked).to(is_floating(dtype) ? dtype : DType::f32);
   return guide / maximum(sum(guide, {1}, KeepAxes::yes), ones({1}, guide.dtype()));
 }
 

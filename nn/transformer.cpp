@@ -84,8 +84,8 @@ Layout Layout::packed(const Mask& mask) {
   }
   Layout layout;
   if (positions.size() == used.size()) return layout;
-  layout.rows = Tensor::of(mask.shape(), std::span<const std::int32_t>(rows));
-  layout.positions_ = Tensor::of({std::ssize(positions)}, std::span<const std::int32_t>(positions));
+  layout.rows = Tensor::of<std::int32_t>(mask.shape(), rows);
+  layout.positions_ = Tensor::of<std::int32_t>({std::ssize(positions)}, positions);
   return layout;
 }
 

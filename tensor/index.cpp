@@ -121,7 +121,7 @@ Tensor nonzero(const Tensor& x) {
       indices.push_back(static_cast<std::int32_t>(at[axis]));
   }
   const Index count = std::ranges::count(used, 1);
-  return Tensor::of(Shape{count, x.rank()}, std::span<const std::int32_t>(indices));
+  return Tensor::of<std::int32_t>({count, x.rank()}, indices);
 }
 
 Tensor one_hot(const Tensor& ids, Index n, DType dtype) {

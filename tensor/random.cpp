@@ -174,9 +174,7 @@ Tensor permutation(Index n, Random& random) {
   if (n < 0) fail("permutation", "n = {} is negative", n);
   const std::uint64_t stream = random.bits();  // not as an argument: compilers order those freely
   const auto order = shuffled(static_cast<std::size_t>(n), Random(random.bits(), stream));
-  Tensor y = Tensor::uninitialized({n}, DType::i32);
-  std::ranges::copy(order, y.mutable_data<std::int32_t>());
-  return y;
+  return Tensor::of<std::int32_t>({n}, std::vector<std::int32_t>(order.begin(), order.end()));
 }
 
 Tensor categorical(const Tensor& logits, Random& random) {

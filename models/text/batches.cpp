@@ -23,7 +23,7 @@ SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
     for (std::size_t t = 0; t < sentences[b].size(); ++t)
       ids[t * sentences.size() + b] = sentences[b][t];
   }
-  return {Tensor::of(mask.shape(), std::span<const std::int32_t>(ids)), std::move(mask)};
+  return {Tensor::of<std::int32_t>(mask.shape(), ids), std::move(mask)};
 }
 
 Index next_words(const PairLengths& pair) { return Index{pair.target} + 1; }

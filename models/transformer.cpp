@@ -5,6 +5,7 @@
 #include <attune/models/transformer.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 
 namespace attune::models {
 namespace {
@@ -104,9 +105,8 @@ TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o,
                                             : std::max<Index>(0, o.decoder_layers - 2))),
       attends_(memory > 0) {
   if (o.alignment_layer < 0 || aligned_ >= layers_.size()) {
-    fail("Transformer",
-         fmt::format("there is no layer {} in a decoder of {}",
-                     o.alignment_layer == 0 ? 1 : o.alignment_layer, layers_.size()));
+    fail("Transformer", "there is no layer {} in a decoder of {}",
+         o.alignment_layer == 0 ? 1 : o.alignment_layer, layers_.size());
   }
   const nn::Scope output = scope / "output";
   const bool tied = o.tied != Tied::none;
@@ -125,18 +125,15 @@ Var TransformerDecoder::annotations(const Encoded& source, const nn::Layout& lay
 TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
   State state{std::vector<nn::KeyValueCache>(layers_.size()),
               std::vector<nn::KeyValueCache>(layers_.size())};
-  std::vector<std::int32_t> seen;  // (S, B): the own column, -1 at padding
-  for (const float used : source.mask.to(DType::f32).to_vector<float>()) {
-    const Index column = std::ssize(seen) % source.mask.dim(1);
-    seen.push_back(used != 0 ? static_cast<std::int32_t>(column) : -1);
-  }
+  // (S, B): the own column, -1 at padding
+  const Tensor seen = where(source.mask, arange(source.mask.dim(1)), -1.0);
   const Var h = annotations(source, {});
   for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
     const Var keys_values = layers_[i].precompute(h, {}).keys_values;
     for (Index s = 0; s < source.mask.dim(0); ++s) {
       state.memory[i].keys_values.push_back(keys_values[s]);
     }
-    state.memory[i].rows = Tensor::of(source.mask.shape(), std::span<const std::int32_t>(seen));
+    state.memory[i].rows = seen;
   }
   return state;
 }

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <attune/nn/attention.hpp>
-#include <attune/tensor/axis.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 
 namespace attune::nn {
@@ -40,26 +40,13 @@ Var checked_mean(const Var& weights, const Var& coverage) {
 /// The positions at most D = `half_width` from each sentence's centre: (W, B) i32, padded with -1,
 /// W = min(2D + 1, S). centre (B), lengths (B), S = `steps`.
 Tensor window_around(const Tensor& centre, const Tensor& lengths, Index half_width, Index steps) {
-  const Index width = std::min(2 * std::min(half_width, steps) + 1, steps), batch = centre.size();
-  const std::vector<double> p = centre.to_vector<double>(), n = lengths.to_vector<double>();
-  Tensor positions = full({width, batch}, -1, DType::i32);
-  auto* to = positions.mutable_data<std::int32_t>();
-  for (Index w = 0; w < width; ++w) {
-    for (Index b = 0; b < batch; ++b) {
-      const auto column = static_cast<std::size_t>(b);
-      const double first = std::max(0.0, std::ceil(p[column] - static_cast<double>(half_width)));
-      const double position = first + static_cast<double>(w);
-      const bool inside = position <= p[column] + static_cast<double>(half_width);
-      if (!inside || position >= n[column]) continue;
-      to[w * batch + b] = static_cast<std::int32_t>(position);
-    }
-  }
-  return positions;
-}
-
-/// p_t = min(t, length - 1)
-Tensor monotonic_centre(Index step, const Tensor& lengths) {
-  return map(lengths, [step](auto n) { return std::min(static_cast<decltype(n)>(step), n - 1); });
+  const Index width = std::min(2 * std::min(half_width, steps) + 1, steps);
+  const Tensor p = centre.to(DType::f64), n = lengths.to(DType::f64);
+  const auto most = static_cast<double>(half_width);
+  const Tensor first = maximum(ceil(p - most), 0.0);
+  const Tensor positions = first + arange(width, DType::f64).reshape({width, 1});
+  const Tensor inside = (positions <= p + most) * (positions < n);
+  return where(inside, positions, -1.0).to(DType::i32);
 }
 
 /// Scatters x (W, B) or (heads, W, B) to its positions in (S, B) or (heads, S, B); 0 elsewhere.
@@ -198,10 +185,10 @@ AttentionResult Attention::operator()(const Query& query, const Memory& memory) 
 
 AttentionResult Attention::attend_to_window(const Query& query, const Memory& memory) const {
   const bool predictive = options_.window == Window::local_predictive;
-  // p_t (B), differentiable only if predicted
+  // p_t (B), differentiable only if predicted; else min(t, length - 1)
   const Var centre =
       predictive ? memory.lengths * sigmoid(sum(tanh(matmul(query.state, W_p_)) * v_p_, {-1}))
-                 : Var(monotonic_centre(query.past.steps, memory.lengths));
+                 : minimum(memory.lengths - 1.0, static_cast<double>(query.past.steps));
   const Tensor positions =
       window_around(centre.value(), memory.lengths, options_.half_width, memory.keys.mask.dim(0));
   const Mask inside = Mask::unchecked(greater_equal(positions, 0).to(centre.dtype()));

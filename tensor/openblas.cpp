@@ -1,6 +1,6 @@
 // The optional backend OpenBLAS of matrix products, loaded at its first use.
 #include <mutex>
-#include <type_traits>
+#include <tuple>
 
 #include <fmt/format.h>
 #ifdef ATTUNE_BLAS
@@ -19,8 +19,7 @@ using Gemm = void(int order, int transpose_a, int transpose_b, int m, int n, int
                   const T* a, int stride_a, const T* b, int stride_b, T beta, T* c, int stride_c);
 
 struct OpenBlas {
-  Gemm<float>* sgemm = nullptr;
-  Gemm<double>* dgemm = nullptr;
+  std::tuple<Gemm<float>*, Gemm<double>*> gemm = {};
   void (*set_num_threads)(int) = nullptr;
   std::string kernels;  // name of its CPU-specific kernels; empty after an error
   std::string error;    // why OpenBLAS cannot be used; empty if it can
@@ -39,8 +38,8 @@ OpenBlas load() {
     if (!function) blas.error = fmt::format("libopenblas.so.0 has no {}", name);
   };
   const char* (*get_corename)();
-  find(blas.sgemm, "cblas_sgemm");
-  find(blas.dgemm, "cblas_dgemm");
+  find(std::get<Gemm<float>*>(blas.gemm), "cblas_sgemm");
+  find(std::get<Gemm<double>*>(blas.gemm), "cblas_dgemm");
   find(blas.set_num_threads, "openblas_set_num_threads");
   find(get_corename, "openblas_get_corename");
   if (blas.error.empty()) blas.kernels = get_corename();
@@ -69,19 +68,14 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
   constexpr int row_major = 101, as_stored = 111, transposed = 112;  // constants of CBLAS
   const auto transpose = [](const auto& x) { return x.transposed ? transposed : as_stored; };
   const auto size = [](Index n) { return static_cast<int>(n); };
-  Gemm<T>* gemm;
-  if constexpr (std::is_same_v<T, float>) {
-    gemm = openblas().sgemm;
-  } else {
-    gemm = openblas().dgemm;
-  }
   product_of_this_cpu.store(true, std::memory_order_relaxed);
   static std::mutex one_call;  // the serial and OpenMP builds of OpenBLAS do not lock their buffers
   const std::lock_guard lock(one_call);
   openblas().set_num_threads(threads());
-  gemm(row_major, transpose(a), transpose(b), size(c.rows), size(c.cols), size(a.cols), T(1),
-       a.data, size(a.stride), b.data, size(b.stride), into == Into::add ? T(1) : T(0), c.data,
-       size(c.stride));
+  std::get<Gemm<T>*>(openblas().gemm)(row_major, transpose(a), transpose(b), size(c.rows),
+                                      size(c.cols), size(a.cols), T(1), a.data, size(a.stride),
+                                      b.data, size(b.stride), into == Into::add ? T(1) : T(0),
+                                      c.data, size(c.stride));
 }
 template void blas_gemm(const MatrixView<const float>&, const MatrixView<const float>&,
                         const MatrixView<float>&, Into);

@@ -1,4 +1,3 @@
-
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>

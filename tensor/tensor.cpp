@@ -218,18 +218,6 @@ Tensor Tensor::to(DType dtype) const {
   return result;
 }
 
-Tensor arange(Index n, DType dtype) {
-  if (n < 0) fail("arange", "n = {} is negative", n);
-  if (dtype == DType::i32) require_i32_indices("arange", n);
-  Tensor result = Tensor::uninitialized({n}, dtype, "arange");
-  visit(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    T* to = result.mutable_data<T>();
-    for (Index i = 0; i < n; ++i) to[i] = static_cast<T>(i);  // to[i] + 1 ends at 2^24 in f32
-  });
-  return result;
-}
-
 namespace {
 
 /// f(0), ... f(n - 1), computed in f64.
@@ -242,6 +230,12 @@ Tensor sequence(const char* operation, Index n, DType dtype, F f) {
 }
 
 }  // namespace
+
+Tensor arange(Index n, DType dtype) {
+  if (n < 0) fail("arange", "n = {} is negative", n);
+  if (dtype == DType::i32) require_i32_indices("arange", n);
+  return sequence("arange", n, dtype, [](Index i) { return static_cast<double>(i); });
+}
 
 Tensor arange(double begin, double end, double step, DType dtype) {
   const double n = std::ceil((end - begin) / step);

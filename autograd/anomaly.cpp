@@ -1,11 +1,10 @@
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <attune/autograd/anomaly.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
 
@@ -18,9 +17,7 @@ void check_cancelled() {
   if (detail::anomaly_detectors.load(std::memory_order_relaxed) >= cancelled - 1) throw Cancelled();
 }
 
-bool has_nan(const Tensor& x) {
-  return std::ranges::any_of(x.to_vector<double>(), [](double v) { return std::isnan(v); });
-}
+bool has_nan(const Tensor& x) { return any(isnan(x)).item() != 0; }
 
 std::string shapes_of(std::span<const Var> inputs) {
   std::vector<std::string> shapes;

@@ -135,22 +135,15 @@ X masked_select(const X& x, const Mask& mask) {
   return gather(reshape(x, {-1}), nonzero(flat).reshape({-1}));
 }
 
-namespace {
-
-const Tensor& value_of(const Tensor& x) { return x; }
-const Tensor& value_of(const Var& x) { return x.value(); }
-
-}  // namespace
-
 template <Value X>
 Sorted<X> sort(const X& x, int axis, Order order) {
-  const Tensor indices = argsort(value_of(x), axis, order);
+  const Tensor indices = argsort(Var(x).value(), axis, order);
   return {take_along_axis(x, indices, axis), indices};
 }
 
 template <Value X>
 Sorted<X> topk(const X& x, Index k, int axis) {
-  const Tensor indices = argsort(value_of(x), k, axis, Order::descending);
+  const Tensor indices = argsort(Var(x).value(), k, axis, Order::descending);
   return {take_along_axis(x, indices, axis), indices};
 }
 
@@ -161,7 +154,7 @@ X segment_sum(const X& x, const Tensor& segments, Index n) {
 
 template <Value X>
 X segment_max(const X& x, const Tensor& segments, Index n) {
-  const Tensor rows = segment_argmax(value_of(x), segments, n);
+  const Tensor rows = segment_argmax(Var(x).value(), segments, n);
   if (x.size() == 0) return full(rows.shape(), -std::numeric_limits<double>::infinity(), x.dtype());
   return where(rows >= 0, take_along_axis(x, maximum(rows, 0.0), 0),
                -std::numeric_limits<double>::infinity());
@@ -169,7 +162,7 @@ X segment_max(const X& x, const Tensor& segments, Index n) {
 
 template <Value X>
 X segment_softmax(const X& x, const Tensor& segments, Index n) {
-  const Tensor largest = gather(segment_max(value_of(x), segments, n), segments);
+  const Tensor largest = gather(segment_max(Var(x).value(), segments, n), segments);
   const X e = exp(x - X(where(isfinite(largest), largest, 0.0)));
   const X total = segment_sum(e, segments, n);  // 0 for a segment of only -∞
   return e / gather(where(total == 0, 1.0, total), segments);

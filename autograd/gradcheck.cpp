@@ -21,10 +21,7 @@ Tensor evaluate(const std::function<Var()>& f) {
 
 /// Σ w (a - b). Subtracts before summing: the difference of two sums would lose digits.
 double weighted_difference(const Tensor& w, const Tensor& a, const Tensor& b) {
-  const double *weight = w.data<double>(), *x = a.data<double>(), *y = b.data<double>();
-  double total = 0;
-  for (Index i = 0; i < w.size(); ++i) total += weight[i] * (x[i] - y[i]);
-  return total;
+  return sum(w * (a - b)).item();
 }
 
 /// Rounding-error estimate of numeric_gradient, assuming that the result of f and its variables are

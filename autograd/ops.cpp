@@ -24,15 +24,6 @@ Tensor over(const Tensor& dy, const Tensor& divisor) {
   return sloped("divide", dy, divisor, std::divides<>());
 }
 
-/// y = f(x), whose gradient is slope(dy, kept) for each element.
-template <class Slope>
-Var elementwise(OperationName operation, const Var& x, const Tensor& y, const Tensor& kept,
-                Slope slope) {
-  return record(operation, y).wrt(x, [=](const Tensor& dy) {
-    return sloped(operation, dy, kept, slope);
-  });
-}
-
 /// dy where the mask is 1 (with `ones` false: where it is 0), else 0, also if dy is infinite.
 Tensor selected(const char* operation, const Tensor& dy, const Tensor& mask, bool ones) {
   return zip(operation, dy, mask,
@@ -130,13 +121,14 @@ Var operator-(const Var& x) {
 
 // Functions of one element
 
-#define ATTUNE_FUNCTION(name, kept, formula, gradient)                               \
-  Var name(const Var& input) {                                                       \
-    const Tensor &x = input.value(), y = name(x);                                    \
-    return elementwise(#name, input, y, kept,                                        \
-                       []<class T>([[maybe_unused]] T dy, [[maybe_unused]] T kept) { \
-                         return static_cast<T>(gradient);                            \
-                       });                                                           \
+#define ATTUNE_FUNCTION(name, kept, formula, gradient)                                         \
+  Var name(const Var& input) {                                                                 \
+    const Tensor &x = input.value(), y = name(x);                                              \
+    const auto slope = []<class T>([[maybe_unused]] T dy, [[maybe_unused]] T kept) {           \
+      return static_cast<T>(gradient);                                                         \
+    };                                                                                         \
+    return record(#name, y).wrt(                                                               \
+        input, [slope, of = kept](const Tensor& dy) { return sloped(#name, dy, of, slope); }); \
   }
 #include <attune/tensor/functions.inc>
 

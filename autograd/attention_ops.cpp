@@ -23,9 +23,8 @@ Tensor covered(const Tensor& k, const Tensor& coverage, const Tensor& w_c) {
 Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c) {
   if (q.rank() == 3) {
     std::vector<Var> scores;
-    for (Index t = 0; t < q.dim(0); ++t) {
+    for (Index t = 0; t < q.dim(0); ++t)
       scores.push_back(additive_scores(q[t], k, v, coverage, w_c));
-    }
     return stack(scores);
   }
   if (coverage.defined() != w_c.defined()) return additive_scores(q, k, v);

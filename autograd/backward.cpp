@@ -33,11 +33,10 @@ Tensor as_matrix(const Tensor& x) {
 }  // namespace
 
 void GradientSlot::add(Tensor gradient) {
-  if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_) {
+  if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_)
     fail(fmt::format("backward of {}", detail::pullback_context.operation),
          "the gradient of an input must be {} {}, but the pullback returned {}", name_of(dtype_),
          shape_, describe(gradient));
-  }
   bytes_of(gradient);  // throws if it is a captured tensor that was modified
   if (!sum_.defined()) {
     sum_ = std::move(gradient);
@@ -98,9 +97,8 @@ Tensor GradientSlot::finish() {
   const char* const operation = products.front().context.operation;
   // Groups of consecutive products with the same columns.
   const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
-  if (!std::ranges::is_sorted(products, {}, columns)) {
+  if (!std::ranges::is_sorted(products, {}, columns))
     std::ranges::stable_sort(products, {}, columns);
-  }
   for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
     end = begin + 1;
     while (end < products.size() && columns(products[end]) == columns(products[begin])) ++end;
@@ -285,16 +283,14 @@ Gradients backward(const Var& loss, std::span<const NamedVariable> variables) {
 }
 
 Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tensor> gradients) {
-  if (variables.size() != gradients.size()) {
+  if (variables.size() != gradients.size())
     fail("gradients", "there are {} variables, but {} gradients", variables.size(),
          gradients.size());
-  }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Var& variable = variables[i].variable;
-    if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype()) {
+    if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype())
       fail("gradients", "shape or dtype differs: variable {}, gradient {}", variable.shape(),
            gradients[i].shape());
-    }
     if (!variable.node()) fail("gradients", "a constant {} has no gradient", variable.shape());
     const auto at = std::ranges::lower_bound(ids_, variable.node()->id);
     tensors_.insert(tensors_.begin() + (at - ids_.begin()), std::move(gradients[i]));

@@ -239,10 +239,9 @@ Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const std::st
   for (const char label : left.labels) {
     const bool later = needed.find(label) != std::string::npos;
     (!right.has(label) ? of_left : later ? batch : shared) += label;
-    if (right.has(label) && left.extent(label) != right.extent(label)) {
+    if (right.has(label) && left.extent(label) != right.extent(label))
       fail("einsum", "'{}': {} is {} in {} and {} in {}", equation, label, left.extent(label),
            a.x.shape(), right.extent(label), b.x.shape());
-    }
   }
   std::vector<Index> extents;
   for (const char label : batch + of_left) extents.push_back(left.extent(label));

@@ -348,9 +348,8 @@ Var Var::operator[](Index t) const {
 Var permute(const Var& x, const std::vector<int>& axes) {
   const Tensor y = permute(x.value(), axes);
   std::vector<int> inverse(axes.size());
-  for (std::size_t i = 0; i < axes.size(); ++i) {
+  for (std::size_t i = 0; i < axes.size(); ++i)
     inverse[x.shape().axis(axes[i])] = static_cast<int>(i);
-  }
   return record("permute", y).wrt(x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
 }
 

@@ -17,15 +17,13 @@ using text::clusters, text::cut, text::display_width;
 
 void check(const Heatmap& map) {
   const std::size_t rows = map.rows.size(), columns = map.columns.size();
-  if (map.weights.size() != rows * columns) {
+  if (map.weights.size() != rows * columns)
     fail("heatmap", "{} weights, but {} rows x {} columns require {}", map.weights.size(), rows,
          columns, rows * columns);
-  }
   for (std::size_t i = 0; i < map.weights.size(); ++i) {
-    if (const double w = map.weights[i]; !(std::isfinite(w) && w >= 0)) {
+    if (const double w = map.weights[i]; !(std::isfinite(w) && w >= 0))
       fail("heatmap", "weight (row {}, column {}) is {}, but a finite number >= 0 is needed",
            i / columns, i % columns, w);
-    }
   }
 }
 
@@ -340,9 +338,8 @@ std::string escape(std::string_view text) {
 
 std::string terminal(const Heatmap& map, const TerminalOptions& options) {
   check(map);
-  if (options.width < 10) {
+  if (options.width < 10)
     fail("heatmap", "the terminal has {} columns, but at least 10 are needed", options.width);
-  }
   return Drawing(map, options).text();
 }
 

@@ -62,10 +62,9 @@ std::int64_t count_matches(const NgramCounts& a, const NgramCounts& b) {
 
 void check_references(const char* operation, std::span<const std::string> hypotheses,
                       std::span<const References> references) {
-  if (hypotheses.size() != references.size()) {
+  if (hypotheses.size() != references.size())
     fail(operation, "{} hypotheses, but references of {} sentences", hypotheses.size(),
          references.size());
-  }
   if (std::ranges::any_of(references, &References::empty))
     fail(operation, "a sentence has no reference");
 }
@@ -307,10 +306,9 @@ Interval bleu_interval(std::span<const BleuStatistics> sentences) {
 
 PairedBootstrap paired_bootstrap(std::span<const BleuStatistics> first,
                                  std::span<const BleuStatistics> second) {
-  if (first.size() != second.size()) {
+  if (first.size() != second.size())
     fail("bootstrap", "{} sentences of the first system, but {} of the second", first.size(),
          second.size());
-  }
   PairedBootstrap result;
   result.difference = bleu(first) - bleu(second);
   const std::vector<double> differences = resampled(first, second);

@@ -26,10 +26,9 @@ T number(const std::string& name, const std::string& text, double low, double hi
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto real = static_cast<double>(value);
-  if (error != std::errc() || end != text.data() + text.size() || !(real >= low && real <= high)) {
+  if (error != std::errc() || end != text.data() + text.size() || !(real >= low && real <= high))
     fail(name, "{} is not a {} from {} to {}", in_quotes(text),
          std::is_integral_v<T> ? "whole number" : "number", bound<T>(low), bound<T>(high));
-  }
   return value;
 }
 

@@ -18,9 +18,8 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
                                          const text::Vocabulary& target) {
   std::vector<std::int32_t> places;  // argmax of the weights of each step
   if (h.weights.defined()) {
-    if (h.weights.dim(1) != std::ssize(source)) {
+    if (h.weights.dim(1) != std::ssize(source))
       fail("replace_unknown", "{} source tokens, but weights {}", source.size(), h.weights.shape());
-    }
     places = argmax(h.weights).to_vector<std::int32_t>();
   }
   std::vector<std::string> tokens;
@@ -339,9 +338,8 @@ class Decoding {
     const std::int32_t end = options_.end;
     ShapeCheck check(operation_);
     check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits, "R V");
-    if (end < -1 || end >= check['V']) {
+    if (end < -1 || end >= check['V'])
       fail(operation_, "the end token {} is not in -1 (none) to {}", end, check['V'] - 1);
-    }
     std::vector<float> weights;  // (rows, S), empty without attention
     if (mean_weights.defined() && (options_.weights || options_.coverage_penalty != 0)) {
       check("the source", {source_steps_}, "S")("weights", mean_weights, "S R");

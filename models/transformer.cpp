@@ -14,9 +14,8 @@ std::vector<nn::TransformerLayer> make_layers(const nn::Scope& scope, Index coun
                                               const TransformerOptions& o, nn::Causal causal,
                                               Index memory) {
   std::vector<nn::TransformerLayer> layers;
-  for (Index i = 1; i <= count; ++i) {
+  for (Index i = 1; i <= count; ++i)
     layers.emplace_back(scope / fmt::format("layer{}", i), o.layer, causal, memory);
-  }
   return layers;
 }
 
@@ -104,10 +103,9 @@ TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o,
                                             ? o.alignment_layer - 1
                                             : std::max<Index>(0, o.decoder_layers - 2))),
       attends_(memory > 0) {
-  if (o.alignment_layer < 0 || aligned_ >= layers_.size()) {
+  if (o.alignment_layer < 0 || aligned_ >= layers_.size())
     fail("Transformer", "there is no layer {} in a decoder of {}",
          o.alignment_layer == 0 ? 1 : o.alignment_layer, layers_.size());
-  }
   const nn::Scope output = scope / "output";
   const bool tied = o.tied != Tied::none;
   output_ = {tied ? table().table()
@@ -130,9 +128,8 @@ TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const
   const Var h = annotations(source, {});
   for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
     const Var keys_values = layers_[i].precompute(h, {}).keys_values;
-    for (Index s = 0; s < source.mask.dim(0); ++s) {
+    for (Index s = 0; s < source.mask.dim(0); ++s)
       state.memory[i].keys_values.push_back(keys_values[s]);
-    }
     state.memory[i].rows = seen;
   }
   return state;

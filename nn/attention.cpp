@@ -65,10 +65,9 @@ LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index me
       U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
       b_a_(scope.add("b_a", {o.attention}, init::zeros())),
       v_a_(detail::add_v(scope, o.attention)) {
-  if (o.filters < 1 || radius_ < 0) {
+  if (o.filters < 1 || radius_ < 0)
     fail("LocationAwareScore", "{} filters of radius {}: at least 1 and 0 are expected", o.filters,
          radius_);
-  }
   F_ = scope.add("F", {2 * radius_ + 1, o.filters}, init::glorot());
   U_f_ = scope.add("U_f", {o.filters, o.attention}, init::glorot());
 }
@@ -84,10 +83,9 @@ Var LocationAwareScore::operator()(const Query& query, const Keys& keys) const {
 }
 
 Var LocationScore::keys(const Var& memory) const {
-  if (memory.dim(0) > W_a_.dim(1)) {
+  if (memory.dim(0) > W_a_.dim(1))
     fail("LocationScore", "the source has {} positions, but W_a {} has columns for {}",
          memory.dim(0), W_a_.shape(), W_a_.dim(1));
-  }
   return {};
 }
 
@@ -95,10 +93,9 @@ MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, co
     : Score(scope),
       heads_(o.heads),
       scale_(std::sqrt(static_cast<double>(o.attention) / static_cast<double>(o.heads))) {
-  if (heads_ < 1 || o.attention % heads_ != 0 || memory % heads_ != 0) {
+  if (heads_ < 1 || o.attention % heads_ != 0 || memory % heads_ != 0)
     fail("MultiHeadScore", "{} heads do not divide an attention of {} and a memory of {}", heads_,
          o.attention, memory);
-  }
   W_q_ = scope.add("W_q", {query, o.attention}, init::glorot());
   W_k_ = scope.add("W_k", {memory, o.attention}, init::glorot());
   W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
@@ -153,9 +150,8 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
                      const AttentionOptions& options)
     : score_(std::move(score)), options_(options) {
   if (!score_) fail("Attention", "score is null");
-  if (options.half_width < 1) {
+  if (options.half_width < 1)
     fail("Attention", "half_width = {} is less than 1", options.half_width);
-  }
   if (options.window != Window::local_predictive) return;
   W_p_ = scope.add("W_p", {query, query}, init::glorot());
   v_p_ = scope.add("v_p", {query}, init::normal(1 / std::sqrt(static_cast<double>(query))));

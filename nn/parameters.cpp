@@ -87,9 +87,8 @@ Init orthogonal(Index blocks) {
       const bool wide = cols > rows;
       const std::vector<double> q = orthonormal(std::min(rows, cols), std::max(rows, cols), random);
       for (Index r = 0; r < rows; ++r) {
-        for (Index c = 0; c < cols; ++c) {
+        for (Index c = 0; c < cols; ++c)
           values[r * x.dim(1) + block * cols + c] = q[wide ? r * cols + c : c * rows + r];
-        }
       }
     }
   };
@@ -126,10 +125,9 @@ Var Parameters::add(const std::string& path, const Shape& shape, const Init& ini
 
 Var Parameters::add(const std::string& path, std::initializer_list<Index> extents,
                     const Init& init) {
-  if (std::ranges::any_of(extents, [](Index extent) { return extent < 1; })) {
+  if (std::ranges::any_of(extents, [](Index extent) { return extent < 1; }))
     fail("Parameters", "'{}' {} has an extent below 1", path,
          to_string(std::span(extents.begin(), extents.size())));
-  }
   return add(path, Shape(extents), init);
 }
 
@@ -154,9 +152,8 @@ T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
   const char* const end = text.data() + text.size();
   T value{};
   const auto [read, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || read != end || !(value >= low && value <= high)) {
+  if (error != std::errc() || read != end || !(value >= low && value <= high))
     fail("checkpoint", "'{}' is {}, not a number from {} to {}", name, in_quotes(text), low, high);
-  }
   return value;
 }
 
@@ -166,10 +163,9 @@ const Tensor& find_tensor(const Safetensors& file, const std::string& name, cons
                           DType dtype) {
   const Tensor* from = file.find(name);
   if (!from) fail("checkpoint", "'{}' {} is missing", name, shape);
-  if (from->shape() != shape || from->dtype() != dtype) {
+  if (from->shape() != shape || from->dtype() != dtype)
     fail("checkpoint", "'{}' is {}, but {} {} was expected", name, describe(*from), name_of(dtype),
          shape);
-  }
   return *from;
 }
 

@@ -110,9 +110,8 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
               {.weight_init = init::glorot(2)}),
       output_(scope / "output", size, size),
       path_(scope.path()) {
-  if (options.heads < 1 || size % options.heads != 0) {
+  if (options.heads < 1 || size % options.heads != 0)
     fail("MultiHeadAttention", "{} heads do not divide a size of {}", options.heads, size);
-  }
   Dropout check(options.dropout);
 }
 

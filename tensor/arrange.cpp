@@ -220,21 +220,19 @@ std::vector<Index> lengths_of(const Mask& mask) {
     Index& length = lengths.emplace_back(0);
     for (Index t = 0; t < check['T']; ++t) {
       if (words.at<float>({t, b}) == 0) continue;
-      if (t != length++) {
+      if (t != length++)
         fail("lengths_of",
              "column {} of the mask {} has a 1 after a 0, but padding after the steps was expected",
              b, mask.shape());
-      }
     }
   }
   return lengths;
 }
 
 Index windows_of(Index steps, const UnfoldOptions& o) {
-  if (o.width < 1 || o.stride < 1 || o.before < 0 || o.after < 0) {
+  if (o.width < 1 || o.stride < 1 || o.before < 0 || o.after < 0)
     fail("unfold", "width {} and stride {} must be at least 1, before {} and after {} at least 0",
          o.width, o.stride, o.before, o.after);
-  }
   const Index last = checked_sum("unfold", {steps, o.before, o.after}) - o.width;
   return last < 0 ? 0 : last / o.stride + 1;
 }

@@ -34,19 +34,17 @@ LabelStates label_states(const CtcInput& input, Index b, Index frames, Index lab
   Index repeated = 0;
   for (Index u = 0; u < labels; ++u) {
     const std::int32_t label = column[u * input.labels.dim(1)];
-    if (label < 0 || label >= input.logits.dim(2) || label == input.blank) {
+    if (label < 0 || label >= input.logits.dim(2) || label == input.blank)
       fail("ctc", "label {} of sentence {} is {}, but must be in 0 to {} and not the blank {}", u,
            b, label, input.logits.dim(2) - 1, input.blank);
-    }
     const bool equal = u > 0 && label == s.label[s.label.size() - 2];
     repeated += equal;
     s.label.insert(s.label.end(), {label, input.blank});
     s.skips.insert(s.skips.end(), {static_cast<char>(u > 0 && !equal), 0});
   }
-  if (frames < labels + repeated) {
+  if (frames < labels + repeated)
     fail("ctc", "sentence {} has {} frames, but its {} labels need {}", b, frames, labels,
          labels + repeated);
-  }
   return s;
 }
 

@@ -50,10 +50,9 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
   const Index extent = to.dim(axis), n = ids.size(), outer = to.shape().product(0, axis),
               width = to.shape().product(axis + 1, to.rank());
   const auto* id = checked_ids("scatter_add", "id", ids, extent);
-  if (rows.shape() != gathered_shape(to.shape(), ids.shape(), axis)) {
+  if (rows.shape() != gathered_shape(to.shape(), ids.shape(), axis))
     fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
          to.shape());
-  }
   if (is_exact_alias("scatter_add", rows, to))
     fail("scatter_add", "rows and target are the same tensor");
   visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {

@@ -169,10 +169,9 @@ Tensor window_forward(const Tensor& x, const Tensor& positions) {
 void window_backward(const Tensor& dy, const Tensor& positions, Tensor& dx) {
   const Index n = check_window(dx, positions), batch = dx.dim(1);
   require_same_dtype("window", dy, dx);
-  if (dy.shape() != dx.shape().with(0, positions.dim(0))) {
+  if (dy.shape() != dx.shape().with(0, positions.dim(0)))
     fail("window", "shapes do not fit: windows {}, positions {}, sequence {}", dy.shape(),
          positions.shape(), dx.shape());
-  }
   const auto* position = positions.data<std::int32_t>();
   const auto compute = [&](Index b, const auto* from, auto* to) {
     for (Index i = b; i < positions.size(); i += batch) {

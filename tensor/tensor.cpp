@@ -138,10 +138,9 @@ Index Tensor::offset_of(std::initializer_list<Index> index) const {
     exists = i >= 0 && i < dim(axis);
     offset = offset * dim(axis) + i;
   }
-  if (!exists) {
+  if (!exists)
     fail("at", "there is no element {} in {}", to_string(std::span(index.begin(), index.size())),
          shape_);
-  }
   return offset;
 }
 

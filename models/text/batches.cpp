@@ -29,13 +29,11 @@ SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
 Index next_words(const PairLengths& pair) { return Index{pair.target} + 1; }
 
 void check_options(std::span<const PairLengths> pairs, const BatchOptions& options) {
-  if (options.sentences < 1 || options.tokens < 0 || options.pool < 1) {
+  if (options.sentences < 1 || options.tokens < 0 || options.pool < 1)
     fail("epoch_batches", "sentences {}, tokens {}, pool {}: expected positive ones",
          options.sentences, options.tokens, options.pool);
-  }
-  if (pairs.size() > std::numeric_limits<std::uint32_t>::max()) {
+  if (pairs.size() > std::numeric_limits<std::uint32_t>::max())
     fail("epoch_batches", "{} pairs, expected at most 2^32 - 1", pairs.size());
-  }
   for (std::size_t i = 0; i < pairs.size() && options.tokens > 0; ++i) {
     if (const Index words = next_words(pairs[i]); words > options.tokens)
       fail("epoch_batches", "pair {} has {} target words with </s>, expected at most {}", i, words,

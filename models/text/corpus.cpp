@@ -29,15 +29,13 @@ GoldAlignment parse_line(std::string_view line, std::string_view where, std::str
       return error == std::errc() && after == end && !digits.starts_with('-');
     };
     const auto count_from_0 = [&](const char* side, int& position, int length) {
-      if (position < first) {
+      if (position < first)
         fail(where, "link {}: {} position {} is too small, positions count from {}",
              in_quotes(word), side, position, first);
-      }
       position -= first;
-      if (lengths && position >= length) {
+      if (lengths && position >= length)
         fail(where, "link {}: {} position {} is beyond the {} words of the sentence",
              in_quotes(word), side, position + first, length);
-      }
     };
     const std::size_t at = word.find_first_of(marks);
     Link link;
@@ -99,10 +97,9 @@ std::optional<std::string> LineReader::next() {
   ++number_;
   if (line.size() > longest_line)
     fail(fmt::format("longer than {} bytes, expected lines of text", longest_line));
-  if (const auto bad = find_bad_byte(line)) {
+  if (const auto bad = find_bad_byte(line))
     fail(fmt::format("byte {} of the line (0x{:02X}) is not UTF-8, expected text in UTF-8",
                      *bad + 1, static_cast<unsigned char>(line[*bad])));
-  }
   if (const std::size_t nul = line.find('\0'); nul != line.npos)
     fail(fmt::format("byte {} of the line is NUL, expected text", nul + 1));
   while (line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());

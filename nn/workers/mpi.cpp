@@ -88,12 +88,11 @@ std::unique_ptr<Messages> Messages::join() {
   auto messages = std::make_unique<MpiMessages>();
   if (messages->count() > 1) return messages;
   messages->leave();
-  if (expected > 1) {
+  if (expected > 1)
     fail("workers",
          "{} processes were started, but MPI connects none of them: use the launcher of the MPI "
          "that attune was built with",
          expected);
-  }
   return nullptr;
 }
 

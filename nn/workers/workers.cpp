@@ -191,10 +191,9 @@ std::vector<std::string> Workers::gather(const std::string& text, std::optional<
 Workers::Sum Workers::backward(const Parameters& parameters, std::span<const double> weights,
                                const std::function<Var(Index shard)>& loss) {
   const Index shards = std::ssize(weights);
-  if (shards < count_) {
+  if (shards < count_)
     fail("workers", "{} workers cannot share a batch of {} shard{}", count_, shards,
          shards == 1 ? "" : "s");
-  }
   if (shards == 1) {
     const Var one = loss(0);
     return {weights[0] * one.item(),

@@ -10,7 +10,8 @@ using namespace attune;
 class ScaledGeneralScore : public nn::Score {
  public:
   ScaledGeneralScore(const nn::Scope& scope, Index query, Index memory)
-      : W_a_(scope.add("W_a", {query, memory}, nn::init::glorot())),
+      : Score(scope),
+        W_a_(scope.add("W_a", {query, memory}, nn::init::glorot())),
         scale_(1 / std::sqrt(memory)) {}
 
   /// The annotations, unchanged: (S, B, D)

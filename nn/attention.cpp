@@ -175,7 +175,9 @@ AttentionResult Attention::operator()(const Query& query, const Memory& memory) 
   if (query.past.coverage.defined()) check("coverage", query.past.coverage, "S B");
   if (query.past.weights.defined()) check("weights", query.past.weights, "S B");
   if (options_.window != Window::global) return attend_to_window(query, memory);
-  const Var weights = normalized((*score_)(query, memory.keys), memory.keys.mask);
+  const Var scores = (*score_)(query, memory.keys);
+  check("scores", scores, "... S B");
+  const Var weights = normalized(scores, memory.keys.mask);
   return {weighted_sum(weights, memory.h), weights};
 }
 

@@ -278,6 +278,19 @@ TEST_CASE("Attention: takes a custom score, and differentiates it") {
   CHECK(gradcheck(params, [&] { return attend().context; }, {.step = 1e-4, .allow_zero = true}));
 }
 
+TEST_CASE("Attention: scores of another shape are an error") {
+  struct Transposed : OwnScore {
+    Var operator()(const Query& query, const Keys& keys) const override {
+      return transpose(OwnScore::operator()(query, keys), 0, 1);
+    }
+  };
+  const Attention attention{Transposed()};
+  const Memory memory =
+      attention.precompute(randn({3, 2, 4}, DType::f64), test::ragged_mask(3, {3, 1}));
+  CHECK_ERROR("attention: scores (..., S, B) is (2, 3), but S = 3 in mask",
+              attention({.state = randn({2, 4}, DType::f64)}, memory));
+}
+
 TEST_CASE("Attention: a score gets the target step and the coverage") {
   struct Curious : Score {
     Var operator()(const Query& query, const Keys&) const override {

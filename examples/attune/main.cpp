@@ -101,6 +101,16 @@ void use_threads(Index given) {
   matmul_backends();
 }
 
+/// Throws if the file of a positional argument is also given by an option of the command line.
+void require_once(const Typed& typed, std::size_t argument, const std::string& option) {
+  const bool both =
+      typed.others.size() > argument && std::ranges::any_of(typed.given, [&](const Given& given) {
+        return given.name == option && given.place.empty();
+      });
+  if (both)
+    fail("--" + option, "is also given as the argument " + in_quotes(typed.others[argument]));
+}
+
 /// Throws if workers were started with different arguments.
 void check_workers(const std::string& command, const Typed& typed) {
   Texts texts;
@@ -112,6 +122,7 @@ void check_workers(const std::string& command, const Typed& typed) {
 int run_train(const Command& command, const std::vector<std::string>& arguments) {
   TrainOptions defaults = train_options(true);
   const Typed typed = read_arguments(arguments, options_of(defaults), command.positional);
+  require_once(typed, 0, "train"), require_once(typed, 1, "train-target");
   check_workers(command.name, typed);
   const auto with_given = [&](TrainOptions o) {
     set_given(o, typed.given);
@@ -148,6 +159,7 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
   UseOptions o;
   const Typed typed = read_arguments(arguments, options_of(o, command.bit), command.positional);
   if (typed.help) return show_help(command, options_of(o, command.bit), false);
+  require_once(typed, 1, "target");
   check_workers(command.name, typed);
   constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
   if (!is_first_worker() && (command.bit & shared) == 0) return 0;

@@ -49,6 +49,13 @@ TEST_CASE("attune: refuses empty targets before training") {
   CHECK(json_of(with_model("evaluate", {source, target, "--json"})).at("pairs") == 3);
 }
 
+TEST_CASE("attune: refuses a file given both as an argument and by an option") {
+  const std::string error = " is also given as the argument 'a'";
+  check_refused({{{"train", "a", "--train", "b"}, "--train:" + error},
+                 {{"train", "b", "a", "--train-target", "c"}, "--train-target:" + error},
+                 {{"score", "b", "a", "--target", "c"}, "--target:" + error}});
+}
+
 TEST_CASE("attune train: reports missing files before it reads the text") {
   const Corpus corpus;
   const auto [source, none] = std::pair(corpus / "train.en", corpus / "none");

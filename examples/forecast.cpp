@@ -276,6 +276,8 @@ int run(int argc, char** argv) {
   const nn::NamedTensors scaling{{"scaling.mean", centre}, {"scaling.deviation", deviation}};
   if (!trains) nn::load_tensors(file, scaling);
   const Tensor values = ((table.values - centre) / deviation).to(DType::f32);
+  if (const string bad = first_non_finite(values); !bad.empty())
+    fail(typed[1], "a value is too far from the mean of its column: " + bad);
   const auto save = [&] {
     Safetensors best;
     best.metadata = models::to_map(options_of(o));
@@ -352,8 +354,8 @@ int run(int argc, char** argv) {
     nn::load_parameters(load_safetensors(weights), parameters);  // the best ones
   };
   if (trains) {
+    train("segments", network, o.steps, 64, o.rate, abs);  // first: an interruption keeps it
     train("linear", baseline, 3 * o.steps, 32, 5 * o.rate, square);
-    train("segments", network, o.steps, 64, o.rate, abs);
   }
 
   const NoGrad no_grad;

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -76,10 +78,10 @@ inline Arguments split_arguments(const std::vector<std::string>& arguments,
       split.options.emplace_back(one.substr(2, equals - 2), one.substr(equals + 1));
     } else if (is_flag(one.substr(2))) {
       split.options.emplace_back(one.substr(2), "yes");
-    } else if (i + 1 < arguments.size()) {
+    } else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) {
       split.options.emplace_back(one.substr(2), arguments[++i]);
     } else {
-      fail(in_quotes(one), "missing value");
+      fail(in_quotes(one), "unknown option, or its value is missing");
     }
   }
   return split;
@@ -149,13 +151,22 @@ inline void parse_for_model(int argc, char** argv, const models::OptionList& opt
       fail("--" + name, model + " was trained with " + in_quotes(before.at(name)));
 }
 
-/// Throws if `output` is one of `others`, which the program also reads or writes.
-inline void require_other_file(const std::filesystem::path& output,
-                               const std::vector<std::filesystem::path>& others) {
-  std::error_code none;  // missing files are not equivalent
-  for (const std::filesystem::path& other : others)
-    if (output == other || std::filesystem::equivalent(output, other, none))
-      fail(output.string(), "is also read or written by this program, expected another file");
+/// Throws if the file cannot be written, or is one of `others`, which the program also reads or
+/// writes. Changes nothing. Call it before long computations.
+inline void require_writable(const std::filesystem::path& path,
+                             const std::vector<std::filesystem::path>& others = {}) {
+  int error = std::filesystem::is_directory(path) ? EISDIR : 0;
+  // A regular file is replaced by a new one in its directory; a pipe or device is written directly.
+  const bool itself = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  if (error == 0 && access((itself ? path : directory).c_str(), W_OK) != 0) error = errno;
+  if (error != 0) fail(path.string(), fmt::format("cannot be written: {}", std::strerror(error)));
+  std::error_code none;  // a missing input is reported when it is read
+  for (const auto& other : others) {
+    // A pipe or device may be both input and output.
+    if (!itself && (path == other || std::filesystem::equivalent(path, other, none)))
+      fail(path.string(), "is also read or written by this program, expected another file");
+  }
 }
 
 /// A path quoted for a shell, if it contains blanks or other special characters.

@@ -251,8 +251,8 @@ int run(int argc, char** argv) {
   const bool trains = command == "train";
   if (!trains && command != "evaluate" && command != "predict") throw Error(usage);
   const string picture = std::filesystem::path(weights).replace_extension(".svg").string();
-  if (trains) examples::require_other_file(weights, {typed[1]});
-  if (command != "predict") examples::require_other_file(picture, {typed[1], weights});
+  if (trains) examples::require_writable(weights, {typed[1]});
+  if (command != "predict") examples::require_writable(picture, {typed[1], weights});
   Table table = read_table(typed[1]);
   const string columns = fmt::format("{}", fmt::join(table.columns, ", "));
   const Safetensors file = trains ? Safetensors() : load_safetensors(weights);

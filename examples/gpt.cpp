@@ -95,8 +95,7 @@ void write(const models::TransformerLm& model, const text::Codec& codec, Index c
 void train(const std::string& file, const Options& o) {
   if (o.out.extension() != ".safetensors")
     fail("--out", "expected FILE.safetensors, got " + in_quotes(o.out.string()));
-  if (const auto directory = o.out.parent_path(); !directory.empty() && !is_directory(directory))
-    fail("--out", directory.string() + " is not a directory");
+  examples::require_writable(o.out, {file});
   const Text text(file);
   const Index size = text.ids.size(), part = size * 9 / 10;  // nine tenths to train
   const Tensor train = text.ids.slice(0, part), valid = text.ids.slice(part, size);

@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
         {models::option("epochs", "passes over the training pairs", epochs, 1, 1e6),
          models::option("weights", "output file of the best weights", weights, "FILE")});
     if (arguments.size() != 2) throw Error(usage);
-    examples::require_other_file(weights, {arguments[1]});
+    examples::require_writable(weights, {arguments[1]});
     auto options = models::model_options(arguments[0]);
     models::set(options, "dropout", "0.2");
     models::set(options, "label-smoothing", "0.1");

@@ -317,8 +317,8 @@ Tensor masked(Tensor x, Index widest, Random& random) {
 }
 
 void train(Options o, const std::string& train_tsv, const std::string& valid_tsv) {
-  examples::require_other_file(o.model, {train_tsv, valid_tsv});
-  examples::require_other_file(o.model + ".svg", {train_tsv, valid_tsv});
+  examples::require_writable(o.model, {train_tsv, valid_tsv});
+  examples::require_writable(o.model + ".svg", {train_tsv, valid_tsv});
   const Utterances all = read_list(train_tsv, o.hz);
   const Utterances held_out = draw(read_list(valid_tsv, o.hz), 0, o.join, Random(1));
   text::TokenCounts counts;

@@ -39,22 +39,6 @@ void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail("standard output", "cannot be written");
 }
 
-void require_writable(const std::filesystem::path& path,
-                      const std::vector<std::filesystem::path>& inputs) {
-  int error = std::filesystem::is_directory(path) ? EISDIR : 0;
-  // A regular file is replaced by a new one in its directory; a pipe or device is written directly.
-  const bool itself = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
-  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  if (error == 0 && access((itself ? path : directory).c_str(), W_OK) != 0) error = errno;
-  if (error != 0) fail(path.string(), fmt::format("cannot be written: {}", std::strerror(error)));
-  std::error_code none;  // a missing input is reported when it is read
-  for (const auto& input : inputs) {
-    // A pipe or device may be both input and output.
-    if (!itself && std::filesystem::equivalent(path, input, none))
-      fail(path.string(), "is also an input, expected another output file");
-  }
-}
-
 void require_regular(const std::filesystem::path& input) {
   std::error_code none;  // a missing file or a directory is reported when it is read
   const std::filesystem::file_status status = std::filesystem::status(input, none);

@@ -18,7 +18,7 @@
 namespace attune {
 
 using examples::duration, examples::message_of, examples::obeys_escapes, examples::Progress,
-    examples::seconds_since, examples::TimeLimit;
+    examples::require_writable, examples::seconds_since, examples::TimeLimit;
 
 namespace detail {
 void print(std::FILE* file, fmt::string_view format, fmt::format_args args) noexcept;
@@ -47,11 +47,6 @@ void put(std::string_view text) noexcept;
 
 /// Throws if a write to standard output failed (full disk, closed pipe).
 void flush_output();
-
-/// Throws if the file cannot be written, or is one of `inputs`, which writing would destroy.
-/// Changes nothing. Call it before long computations.
-void require_writable(const std::filesystem::path& path,
-                      const std::vector<std::filesystem::path>& inputs = {});
 
 /// Throws for a pipe or a device, which cannot be read twice.
 void require_regular(const std::filesystem::path& input);

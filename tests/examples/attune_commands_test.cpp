@@ -246,7 +246,7 @@ TEST_CASE("attune align: links each word to its translation") {
   CHECK(contains(error_of(align + Arguments{trained / "b.xx"}), "3 lines, but"));
   const std::string source = trained / "a.en";
   CHECK(error_of(align + Arguments{"--out", source}) ==
-        "attune: " + source + ": is also an input, expected another output file");
+        "attune: " + source + ": is also read or written by this program, expected another file");
   write(trained / "a.tsv", "one\none two\tZWEI EINS\n");
   CHECK(error_of({"align", "--model", trained.model(), trained / "a.tsv"}) ==
         "attune: " + trained / "a.tsv" + ":2: contains a TAB, expected a source without a target");
@@ -314,7 +314,8 @@ TEST_CASE("attune average: the mean of a checkpoint with itself is the checkpoin
   const std::string before = read(trained.model());
   CHECK(error_of({"average", trained.model(), trained / "model/last.safetensors", "--out",
                   trained.model()}) ==
-        "attune: " + trained.model() + ": is also an input, expected another output file");
+        "attune: " + trained.model() +
+            ": is also read or written by this program, expected another file");
   CHECK(read(trained.model()) == before);
   CHECK(contains(error_of({"average", trained.model(), Short::get() / "short"}),
                  "its hidden differs from that of the first checkpoint"));

@@ -67,8 +67,12 @@ def main():
         for mistake in ["--context", "1"], ["--width", "2.5"], ["--steps", "0"], ["--batch", "1e30"], ["--rate", "x"], ["--what", "1"]:
             assert mistake[0] in run(gpt, "text", *mistake, status=1)
         assert "5 heads do not divide" in run(gpt, "text", "--heads", "5", status=1)
-        for out in "text", "weights", "nowhere/weights.safetensors":
+        for out in "text", "weights":
             assert "--out: " in run(gpt, "text", "--out", out, status=1)
+        for command in [gpt, "text", "--out"], [papers, "luong", "pairs.tsv", "--weights"]:
+            assert "cannot be written: No such" in run(*command, "nowhere/weights.safetensors", status=1)
+        for last in ["--out"], ["--out", "--steps", "3"], ["--stepz"]:
+            assert "unknown option, or its value is missing" in run(gpt, "text", *last, status=1)
         assert "is also read or written by this program" in run(papers, "luong", "same.tsv", "--weights", "same.tsv", status=1)
         weights = pathlib.Path(directory) / "gpt.safetensors"
         data = weights.read_bytes()

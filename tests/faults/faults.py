@@ -144,9 +144,8 @@ FAULTS = [
 
     # Layers
     ("local attention: the window is one position too small on the right", "nn/attention.cpp",
-     "const bool inside = position <= p[column]", "const bool inside = position < p[column]"),
-    ("local attention: the window may contain padding", "nn/attention.cpp", "|| position >= n[column]) continue;",
-     "|| position > n[column]) continue;"),
+     "(positions <= p + most)", "(positions < p + most)"),
+    ("local attention: the window may contain padding", "nn/attention.cpp", "(positions < n)", "(positions <= n)"),
     ("local-p: σ is D", "nn/attention.cpp", "static_cast<double>(options_.half_width) / 2;", "static_cast<double>(options_.half_width);"),
     ("location-aware: the filters are shifted by one position", "nn/attention.cpp", ".before = radius_, .after = radius_}",
      ".before = radius_ - (radius_ > 0), .after = radius_ + (radius_ > 0)}"),

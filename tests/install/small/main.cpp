@@ -46,7 +46,8 @@ void write_dates(std::span<char* const> dates) {
   nn::Parameters params(file);
   const models::Bahdanau model(params, options_of(file, source, target));
   for (const char* date : dates) {
-    const text::Sentence sentence = source.encode(text::code_points(date));
+    text::Sentence sentence;
+    for (const std::string& letter : text::code_points(date)) sentence.push_back(source.id(letter));
     const auto batch = text::make_source_batch(std::span(&sentence, 1));
     const models::Hypothesis best = models::search(model, batch, {.max_length = 40})[0][0];
     for (const auto word : best.words) std::cout << target.token(word);

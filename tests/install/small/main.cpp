@@ -5,11 +5,11 @@
 #include <exception>
 #include <iostream>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/text/utf8.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
 
 // MODEL is the path of a checkpoint of examples/dates. The assembler inserts its bytes here.
@@ -41,13 +41,12 @@ void write_dates(std::span<char* const> dates) {
   const auto vocabulary = [&](const char* name) {
     return text::vocabulary_from_json(nn::load_text(file.metadata, name));
   };
-  const text::Vocabulary source = vocabulary("source_vocabulary");
+  const text::Codec source{text::Characters{}, vocabulary("source_vocabulary")};
   const text::Vocabulary target = vocabulary("target_vocabulary");
   nn::Parameters params(file);
-  const models::Bahdanau model(params, options_of(file, source, target));
+  const models::Bahdanau model(params, options_of(file, source.vocabulary, target));
   for (const char* date : dates) {
-    text::Sentence sentence;
-    for (const std::string& letter : text::code_points(date)) sentence.push_back(source.id(letter));
+    const text::Sentence sentence = source.encode(std::string_view(date));
     const auto batch = text::make_source_batch(std::span(&sentence, 1));
     const models::Hypothesis best = models::search(model, batch, {.max_length = 40})[0][0];
     for (const auto word : best.words) std::cout << target.token(word);

@@ -278,13 +278,12 @@ int run(int argc, char** argv) {
   const Tensor values = ((table.values - centre) / deviation).to(DType::f32);
   if (const string bad = first_non_finite(values); !bad.empty())
     fail(typed[1], "a value is too far from the mean of its column: " + bad);
-  const auto save = [&] {
-    Safetensors best;
-    best.metadata = models::to_map(options_of(o));
-    best.metadata["columns"] = columns;
-    nn::save_parameters(parameters, best);
-    nn::save_tensors(scaling, best);
-    save_safetensors(weights, best);
+  const auto snapshot = [&] {
+    Safetensors now{.tensors = {}, .metadata = models::to_map(options_of(o))};
+    now.metadata["columns"] = columns;
+    for (const auto& [name, w] : parameters) now.add(name, w.value().clone());
+    nn::save_tensors(scaling, now);
+    return now;
   };
 
   // windows (B): first rows to forecast. Rows windows + offset, ..., + steps - 1: (steps, B, C)
@@ -317,13 +316,14 @@ int run(int argc, char** argv) {
   };
 
   const auto train = [&](const string& name, const Network& forecast, Index steps, Index batch,
-                         double rate, Var (*penalty)(const Var& error)) {
+                         double rate, Var (*penalty)(const Var& error), bool saves) {
     const Tensor windows = windows_of(0), validation = windows_of(1);
     nn::Adam adam(parameters, {.rate = rate});
     const nn::LinearDecay schedule{
         .rate = rate, .last = rate / 50, .steps = steps, .after = steps / 2};
     examples::Progress progress(0, steps);
-    double best = INFINITY;
+    double least = INFINITY;
+    Safetensors best;
     Tensor order;
     for (Index step = 0, epoch = 0, n = windows.size(), next = n; step < steps;
          ++step, next += batch) {
@@ -346,16 +346,17 @@ int run(int argc, char** argv) {
       if (validates) {
         const double mse = mean(errors(forecast, validation)[0]).item();
         status += fmt::format("  validation MSE {:.4f}", mse);
-        if (mse < best) best = mse, save();
+        if (mse < least) least = mse, best = snapshot();
+        if (saves && mse == least) save_safetensors(weights, best);
       }
       progress.show(step + 1, status, validates);
     }
-    if (!std::isfinite(best)) fail(typed[1], name + ": the validation error is not finite");
-    nn::load_parameters(load_safetensors(weights), parameters);  // the best ones
+    if (!std::isfinite(least)) fail(typed[1], name + ": the validation error is not finite");
+    nn::load_parameters(best, parameters);
   };
-  if (trains) {
-    train("segments", network, o.steps, 64, o.rate, abs);  // first: an interruption keeps it
-    train("linear", baseline, 3 * o.steps, 32, 5 * o.rate, square);
+  if (trains) {  // segments last: the file is written only with both
+    train("linear", baseline, 3 * o.steps, 32, 5 * o.rate, square, false);
+    train("segments", network, o.steps, 64, o.rate, abs, true);
   }
 
   const NoGrad no_grad;

@@ -40,7 +40,7 @@ models::OptionList options_of(Options& o) {
           option("rate", "maximum learning rate; decays to a tenth", o.rate, 1e-9, 1),
           models::choice("precision", "precision of matrix products; f32 is used if it is faster",
                          o.precision, {"f32", "bf16x3", "bf16"}),
-          option("seed", "random seed: initial weights, windows, dropout", o.seed, 0, 1e18),
+          option("seed", "random seed: initial weights, windows, dropout, texts", o.seed, 0, 1e18),
           option("out", "output file of the weights", o.out)};
 }
 
@@ -85,10 +85,10 @@ double validation_loss(const models::TransformerLm& model, const Tensor& ids, In
 }
 
 /// Generates and prints four texts, each after a line break.
-void write(const models::TransformerLm& model, const text::Codec& codec, Index context) {
+void write(const models::TransformerLm& model, const text::Codec& codec, const Options& o) {
   for (const auto& sampled :
-       models::sample(model, models::no_source(4), {.temperature = 0.8},
-                      {.max_length = context - 1, .begin = codec.vocabulary.id("\n"), .end = -1}))
+       models::sample(model, models::no_source(4), {.temperature = 0.8, .seed = o.seed},
+                      {.max_length = o.context - 1, .begin = codec.vocabulary.id("\n"), .end = -1}))
     std::cout << "----\n" << printable(codec.decode(sampled.words), "\n") << "\n";
 }
 
@@ -142,7 +142,7 @@ void train(const std::string& file, const Options& o) {
   models::Codecs codecs;  // a language model has no source
   codecs.target = text.codec;
   models::save(o.out, model, params, codecs, {{"context", std::to_string(o.context)}});
-  write(model, text.codec, o.context);
+  write(model, text.codec, o);
   std::cout << "Try it: build/examples/gpt " << examples::in_shell(o.out.string()) << "\n";
 }
 
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
     } catch (const Error& error) {
       fail(files[0], error.what());
     }
-    write(saved.model, saved.codecs.target, o.context);
+    write(saved.model, saved.codecs.target, o);
     return 0;
   });
 }

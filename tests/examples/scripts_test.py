@@ -75,6 +75,8 @@ def main():
             assert "unknown option, or its value is missing" in run(gpt, "text", *last, status=1)
         assert "is also read or written by this program" in run(papers, "luong", "same.tsv", "--weights", "same.tsv", status=1)
         weights = pathlib.Path(directory) / "gpt.safetensors"
+        texts = [run(gpt, weights, "--seed", seed) for seed in "12"]
+        assert texts[0] in printed[0] and texts[1] not in printed[0], texts
         data = weights.read_bytes()
         end = 8 + int.from_bytes(data[:8], "little")
         for context in b"1", b"999999999", b"x":

@@ -135,7 +135,7 @@ Cancellable::~Cancellable() {
 
 bool interrupted() { return signalled != 0; }
 
-int interrupted_status() { return 128 + signalled; }
+int interrupted_status() { return 128 + (interrupted() ? signalled : SIGTERM); }
 
 void stop_if_interrupted() {
   if (interrupted()) throw Interrupted();

@@ -346,8 +346,10 @@ int run(int argc, char** argv) {
       if (validates) {
         const double mse = mean(errors(forecast, validation)[0]).item();
         status += fmt::format("  validation MSE {:.4f}", mse);
-        if (mse < least) least = mse, best = snapshot();
-        if (saves && mse == least) save_safetensors(weights, best);
+        if (mse < least) {
+          least = mse, best = snapshot();
+          if (saves) save_safetensors(weights, best);
+        }
       }
       progress.show(step + 1, status, validates);
     }

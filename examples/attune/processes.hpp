@@ -20,7 +20,7 @@ int run_program(const char* name, const std::function<int()>& run);
 /// stay ignored. Ctrl-C more than a second after the first signal terminates the program at once.
 void catch_signals();
 bool interrupted();
-/// Exit status after a signal, as in a shell: 128 + its number.
+/// Exit status after a signal, as in a shell: 128 + its number (SIGTERM if another worker got it).
 int interrupted_status();
 
 /// Thrown to abandon work after a signal. Not an error, so it does not derive from std::exception.

@@ -71,16 +71,19 @@ simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index dep
   return {to, 1, rows};
 }
 
-/// simd::to_tiles in parallel.
+/// Converts x to the format of tiles, in parallel and in the order in which x is stored.
 simd::Strided<float> tiled(const simd::Strided<float>& x, Index rows, Index depth,
                            const simd::TileForm& form, float* to) {
-  const Index steps = form.steps(depth);
-  parallel_each(parts(rows, tile_width),
-                std::max<Index>(1, conversion_work / (tile_width * std::max<Index>(1, depth))),
-                [&](Index i) {
-                  const Index row = i * tile_width, count = std::min(tile_width, rows - row);
-                  simd::to_tiles(x.from(row, 0), count, depth, form, to + row * steps);
-                });
+  const Index steps = form.steps(depth), blocks = parts(depth, tile_width),
+              height = x.row == 1 ? std::clamp(rows, tile_width, conversion_work / tile_width)
+                                  : tile_width;
+  parallel_each(
+      parts(rows, height) * blocks, conversion_work / (height * tile_width), [&](Index i) {
+        const Index row = i / blocks * height, k = i % blocks * tile_width;
+        simd::to_tiles(
+            x.from(row, k), std::min(height, rows - row), depth - k, form, steps,
+            to + row * steps + form.steps(k) * (form.panels ? tile_width : tile_width / 2));
+      });
   return {to, steps, tile_width / 2};
 }
 

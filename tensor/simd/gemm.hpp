@@ -132,8 +132,10 @@ struct TilePairs {
 /// Converts with AVX512-BF16, which CPUs with tiles have. Elements beyond `rows` and `depth` are 0.
 void to_tile_pairs(const Strided<float>& x, Index rows, Index depth, const TilePairs& to);
 
-/// Converts x (rows, depth) to the format of tiles.
-void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to);
+/// Converts the first 32 steps of x (rows, depth) to a block of a factor with `steps` elements per
+/// row of A or column of B.
+void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, Index steps,
+              float* to);
 
 /// The product of factors in the format of tiles. A's rows are given as Strided{a, steps, 16}. If
 /// split, it is the sum of high · high, high · low and low · high.

@@ -237,20 +237,14 @@ void run_blocks(const PanelProduct<float>& p) {
 }
 
 template <class Machine>
-void fill_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to) {
-  const Index parts = form.split ? 2 : 1, steps = form.steps(depth);
+void fill_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, Index steps,
+                float* to) {
   for (Index row = 0; row < (rows + block_side - 1) / block_side * block_side; row += side) {
-    for (Index k = 0; k < depth; k += block_side) {
-      const Index step = k / block_side * parts * side;
-      const bool right = row % block_side != 0;
-      float* const at = form.panels
-                            ? to + (row - right * side) * steps + step * block_side + right * side
-                            : to + row * steps + step * side;
-      const Index next = form.panels ? side * block_side : tile_size;
-      Machine::to_pairs(
-          x.from(row, k), rows - row, depth - k,
-          {at, form.split ? at + next : nullptr, form.panels ? block_side : side, form.panels});
-    }
+    const Index right = form.panels ? row % block_side : 0;
+    float* const high = to + (row - right) * steps + right;
+    float* const low = form.split ? high + (form.panels ? side * block_side : tile_size) : nullptr;
+    Machine::to_pairs(x.from(row, 0), rows - row, depth,
+                      {high, low, form.panels ? block_side : side, form.panels});
   }
 }
 
@@ -262,8 +256,9 @@ bool has_tiles() {
   return emulated_tiles || (here && panel_width<float>(block_side) == block_side);
 }
 
-void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, float* to) {
-  (emulated_tiles ? fill_tiles<Emulated> : fill_tiles<Tiles>)(x, rows, depth, form, to);
+void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, Index steps,
+              float* to) {
+  (emulated_tiles ? fill_tiles<Emulated> : fill_tiles<Tiles>)(x, rows, depth, form, steps, to);
 }
 
 void run_tiles(const PanelProduct<float>& product, bool split) {

@@ -42,9 +42,10 @@ Tensor whole_numbers(const Shape& shape, std::uint64_t seed) {
 struct Sizes {
   Index m, k, n;
 };
-/// Sizes: odd K, edges of panels and of blocks of k, several tiles, 1 row, 1 column.
-constexpr Sizes kSizes[] = {{1, 1, 1},     {3, 2, 5},      {1, 513, 70},   {17, 33, 1},
-                            {40, 511, 33}, {513, 100, 32}, {29, 1031, 290}};
+/// Sizes: odd K, edges of panels and of blocks of k and of conversions, several tiles, 1 row, 1
+/// column.
+constexpr Sizes kSizes[] = {{1, 1, 1},     {3, 2, 5},      {1, 513, 70},    {17, 33, 1},
+                            {40, 511, 33}, {513, 100, 32}, {29, 1031, 290}, {33, 70, 2085}};
 
 /// Calls test() with each precision that this CPU computes and each precision of tiles, emulated if
 /// necessary. Each call must create its tensors: packed forms are cached with them.
@@ -178,8 +179,9 @@ TEST_CASE("tiles: packing and products of the CPU give the same bits as the emul
       Tensor packed[2];
       for (const bool emulated : {false, true}) {
         simd::emulated_tiles = emulated;
-        packed[emulated] = zeros({96 * form.steps(depth)});
-        simd::to_tiles(matrix, rows, depth, form, packed[emulated].mutable_data<float>());
+        packed[emulated] = zeros({96 * form.steps(32)});
+        simd::to_tiles(matrix, rows, depth, form, form.steps(32),
+                       packed[emulated].mutable_data<float>());
       }
       simd::emulated_tiles = false;
       CHECK(std::ranges::equal(bytes_of(packed[0]), bytes_of(packed[1])));

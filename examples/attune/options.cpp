@@ -303,7 +303,10 @@ OptionList options_of(UseOptions& o, unsigned command) {
               "--source-pieces and --source-vocabulary",
               o.exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {option("out", "output file", o.out)});
+      {option(
+          "out",
+          command == average_command ? "output file (default: average.safetensors)" : "output file",
+          o.out)});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
       {flag("json", "print JSON, one object per line", o.json)});
   add(~0u, common_options(o.config, o.threads));

@@ -40,6 +40,7 @@ std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask
 /// The tokens of x (N, ...), by `rows` (T, B): each of the N rows once, and -1 on padding.
 std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n) {
   std::vector<Tokens> tokens(static_cast<std::size_t>(rows.dim(1)));
+  for (Tokens& of : tokens) of.positions.reserve(rows.dim(0)), of.rows.reserve(rows.dim(0));
   std::vector<bool> found(static_cast<std::size_t>(n));
   const std::int32_t* row = checked_ids("attention", name, rows, n, -1);
   for (Index i = 0; i < rows.size(); ++i) {
@@ -91,6 +92,7 @@ struct Problem {
                                    : padded_tokens(s, b, o.mask);
     for (std::size_t i = 0; i < queries.size(); ++i) {
       Seen& of = seen.emplace_back(Seen{std::move(queries[i]), std::move(keys[i]), {}});
+      of.until.reserve(of.queries.rows.size());
       Index count = o.causal ? 0 : of.keys.count();
       for (const Index position : of.queries.positions) {
         while (count < of.keys.count() && of.keys.positions[count] <= position + s - t) ++count;

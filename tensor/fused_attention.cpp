@@ -29,6 +29,7 @@ std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask
   std::vector<float> used;
   if (mask.defined()) used = mask.to_vector<float>();
   std::vector<Tokens> tokens(static_cast<std::size_t>(sentences));
+  for (Tokens& of : tokens) of.positions.reserve(steps), of.rows.reserve(steps);
   for (Index i = 0; i < steps * sentences; ++i) {
     if (!used.empty() && used[i] == 0) continue;
     tokens[i % sentences].positions.push_back(i / sentences);

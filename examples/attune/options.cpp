@@ -180,7 +180,7 @@ OptionList run_options(TrainOptions& o) {
       only_with("--seeds", o.seeds > 1,
                 option("jobs",
                        "with --seeds: trainings that run in parallel, on one thread each (default: "
-                       "one per CPU)",
+                       "--threads)",
                        o.jobs, 0, 1024))};
   models::append(all, common_options(o.config, o.threads));
   return all;

@@ -81,7 +81,7 @@ struct TrainOptions {
   Index patience = 10;
 
   Index seeds = 1;  // number of trainings; if more than 1, each has its own directory
-  Index jobs = 0;   // trainings that run in parallel; 0: one per CPU
+  Index jobs = 0;   // trainings that run in parallel; 0: one per thread
 
   Index threads = 0;
 

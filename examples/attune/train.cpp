@@ -210,7 +210,8 @@ std::string spread(const std::vector<double>& values) {
 
 /// One training per seed, each in its own directory and child process, on one thread.
 int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
-  const Index jobs = std::min<Index>(o.seeds, o.jobs > 0 ? o.jobs : threads());
+  const Index asked = o.jobs > 0 ? o.jobs : o.threads;
+  const Index jobs = std::min<Index>(o.seeds, asked > 0 ? asked : threads());
   const bool sentences = with_metric(o).metric != Metric::exact;
   make_directories(o.out);
   const DirectoryLock lock(o.out);

@@ -438,10 +438,11 @@ TEST_CASE("make_codecs: chooses the tokenisation from the data by default") {
 
 TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trains none twice") {
   const Words files;
-  const Arguments train = files.train("seeds", twenty_steps + Arguments{"--seeds", "2"});
+  const Arguments train =
+      files.train("seeds", twenty_steps + Arguments{"--seeds", "2", "--threads", "2"});
   const std::string printed = output_of(train);
   for (const char* part :
-       {"2 trainings, 1 at a time", "2/2  seed-", "exact match, %, each of the 2 models: ", " ± ",
+       {"2 trainings, 2 at a time", "2/2  seed-", "exact match, %, each of the 2 models: ", " ± ",
         "the ensemble: exact match ", "Try it: "})
     CHECK_MESSAGE(contains(printed, part), part);
   CHECK(contains(read(files / "seeds/report.html"), "seed-2"));

@@ -152,7 +152,8 @@ Tensor normal(const Shape& shape, Random& random, DType dtype) {
 }
 
 Tensor uniform(const Shape& shape, Random& random, double low, double high, DType dtype) {
-  if (!(low <= high)) fail("uniform", "low = {} is greater than high = {}", low, high);
+  if (!(low <= high && std::isfinite(high - low)))
+    fail("uniform", "[{}, {}) is not a finite range", low, high);
   // Rounding, to f32 above all, could give `high` itself.
   const double last = dtype == DType::f32 ? ::nextafterf(high, low) : std::nextafter(high, low);
   return drawn(shape, dtype, [&] { return std::min(random.uniform(low, high), last); });

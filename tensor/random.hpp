@@ -63,7 +63,7 @@ std::vector<std::uint32_t> shuffled(std::size_t n, Random random);
 // Random tensors. Each call advances `random`. Values are computed in f64 and rounded to the dtype.
 /// Standard normal.
 Tensor normal(const Shape& shape, Random& random, DType dtype = DType::f32);
-/// Uniform in [low, high).
+/// Uniform in [low, high). Throws if that is not a finite range.
 Tensor uniform(const Shape& shape, Random& random, double low = 0, double high = 1,
                DType dtype = DType::f32);
 /// 1 with probability p, else 0.

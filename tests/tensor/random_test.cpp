@@ -217,7 +217,9 @@ TEST_CASE("Random tensors: each call draws new numbers, with the requested range
   CHECK(std::abs(sum(classes == 0).item() - 1500) < 150);
   CHECK(sum(classes == 1).item() == 0);
   CHECK_ERROR("bernoulli: p = 1.5 is not in 0 to 1", bernoulli({1}, random, 1.5));
-  CHECK_ERROR("uniform: low = 2 is greater than high = 1", uniform({1}, random, 2, 1));
+  CHECK_ERROR("uniform: [2, 1) is not a finite range", uniform({1}, random, 2, 1));
+  CHECK_ERROR("uniform: [-1e+308, 1e+308) is not a finite range",
+              uniform({1}, random, -1e308, 1e308));
   CHECK_ERROR("integers: the range 2 to 2 (exclusive) is empty", integers({1}, random, 2, 2));
   CHECK_ERROR("permutation: n = -1 is negative", permutation(-1, random));
 }

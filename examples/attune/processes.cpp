@@ -209,14 +209,15 @@ int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>&
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
         continue;
       }
-      const std::size_t item = running.extract(ended).mapped();
+      const auto child = running.extract(ended);
+      if (child.empty()) continue;  // inherited from the program that was this process before exec
       if (WIFSIGNALED(status))
         fail("run", fmt::format("a child process was killed by signal {}", WTERMSIG(status)));
       if (status != 0) {
         end_all(SIGKILL);
         return WEXITSTATUS(status);
       }
-      done(item);
+      done(child.mapped());
     }
   } catch (const Interrupted&) {
     end_all(SIGTERM);  // lets them save a checkpoint

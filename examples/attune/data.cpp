@@ -193,8 +193,8 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
     const OfBoth<Tokens> tokens = choose(o, survey);
     OfBoth<Texts> lines;
     if ((!made[0] && are_subwords(tokens[0])) || (!made[1] && are_subwords(tokens[1]))) {
-      constexpr Index most = 1'000'000;  // pairs from which subwords are learnt
-      Sampler sampler(most, o.seed);
+      constexpr Index most = 1'000'000;   // pairs from which subwords are learnt
+      Sampler sampler(most, /*seed=*/0);  // the models of an ensemble need the same subwords
       PairReader reader(o.train_files(), "reading");
       while (auto pair = reader.next_with_words()) {
         if (survey.holds_out(pair->source)) continue;

@@ -71,14 +71,15 @@ report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
   return {.rows = rows, .columns = columns, .weights = weights, .caption = ""};
 }
 
-/// The heat map of a pair. With --units words, subwords are joined to words.
+/// The heat map of a pair. With --units words or --gold, subwords are joined to words.
 report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPair& pair,
                        const std::string& place, bool forced) {
   std::vector<std::string> from = model.source().tokenizer.encode(pair.source),
                            to = forced ? model.target().tokenizer.encode(pair.target)
                                        : tokens_of(model, pair.written);
   report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
-  if (map.rows.empty() || o.units != AlignUnits::words || !model.of_sentences()) return map;
+  if (map.rows.empty() || (o.units != AlignUnits::words && o.gold.empty()) || !model.of_sentences())
+    return map;
   const std::string& unknown = model.target().vocabulary.token(text::Vocabulary::unknown);
   std::ranges::replace(map.rows, unknown, model.target().tokenizer.decode({&unknown, 1}));  // to ⁇
   try {

@@ -98,7 +98,8 @@ int evaluate_pairs(const UseOptions& o) {
   if (const auto cut = std::ranges::count(m.result.written, false, &Written::complete); cut > 0)
     complain("warning: {} of {} predictions were truncated at --max-length {}\n", cut,
              m.pairs.size(), m.search.max_length);
-  if (!o.out.empty()) write_file(o.out, fmt::format("{}\n", fmt::join(m.result.lines(), "\n")));
+  if (!o.out.empty() && is_first_worker())
+    write_file(o.out, fmt::format("{}\n", fmt::join(m.result.lines(), "\n")));
   o.json ? print_json(m) : print_result(m);
   return 0;
 }

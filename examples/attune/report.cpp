@@ -291,7 +291,7 @@ int report(const UseOptions& o) {
   const bool together = files.size() > 1;
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
-  if (!o.live.empty()) return write_live(o, files, path), 0;
+  if (!o.live.empty()) return is_first_worker() ? write_live(o, files, path) : void(), 0;
   const Measured m(o, files);
   Json page = {{"title", title(m.models, files)}, {"summary", summary_of(m)}};
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);

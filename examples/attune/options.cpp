@@ -48,9 +48,11 @@ Option tokens(const char* name, const char* help, Tokens& value) {
 }
 
 OptionList data_options(TrainOptions& o) {
-  const bool subwords = std::ranges::any_of(
-      std::array{o.tokens, o.source_tokens, o.target_tokens},
-      [](Tokens t) { return t == Tokens::bpe || t == Tokens::unigram || t == Tokens::automatic; });
+  const bool subwords =
+      std::ranges::any_of(std::array{o.source_tokens, o.target_tokens}, [&](Tokens t) {
+        if (t == Tokens::automatic) t = o.tokens;
+        return t == Tokens::bpe || t == Tokens::unigram || t == Tokens::automatic;
+      });
   return {
       option("train",
              "training pairs: a TSV file (source TAB target), or a text file with the sources",
@@ -62,9 +64,11 @@ OptionList data_options(TrainOptions& o) {
       only_with("--valid", !o.valid.empty(),
                 option("valid-target", "text file with the targets of --valid", o.valid_target)),
       swap(o.columns, o.train_target),
-      option("held-out",
-             "without --valid: hold out this many pairs for validation, at most a tenth of all",
-             o.held_out, 1, many),
+      only_with(
+          "held-out pairs, which --valid replaces", o.valid.empty(),
+          option("held-out",
+                 "without --valid: hold out this many pairs for validation, at most a tenth of all",
+                 o.held_out, 1, many)),
       tokens("tokens",
              "tokenisation; decomposed: characters in Unicode's NFD, which separates accents and "
              "the letters of Hangul syllables; bpe, unigram: learnt subwords; auto: chosen from "

@@ -713,9 +713,10 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and creat
   const Arguments valid = {"--valid", files / "valid.tsv"};
   write(bad, "a\tb\n");
   check_refused({
-      {train(valid + Arguments{"--source-tokens", "words", "--target-tokens", "words", "--tokens",
-                               "words", "--pieces", "20"}),
+      {train(valid + Arguments{"--tokens", "words", "--pieces", "20"}),
        "--pieces: has no effect without --tokens bpe or unigram"},
+      {train(valid + Arguments{"--held-out", "20"}),
+       "--held-out: has no effect without held-out pairs, which --valid replaces"},
       {train({"--batch", "0"}), "--batch: '0' is not a whole number from 1 to 1000000000"},
       {train(valid + Arguments{"--jobs", "2"}), "--jobs: has no effect without --seeds"},
       {train({"--model", "lstm"}), "--model: 'lstm' is not one of bahdanau, ..."},

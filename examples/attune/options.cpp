@@ -122,9 +122,17 @@ OptionList model_options_of(TrainOptions& o) {
 }
 
 OptionList training_options(TrainOptions& o) {
+  Option epochs = option(
+      "epochs",
+      "passes over the training data, instead of a number of updates set before; 0: see --steps "
+      "(default for sentences: 30)",
+      o.epochs, 0, many);
+  epochs.set = [&o, set = epochs.set](const std::string& text) {
+    set(text);
+    if (o.epochs > 0) o.steps = 0;  // of a config file or a checkpoint
+  };
   return {
-      option("epochs", "passes over the training data; 0: see --steps (default for sentences: 30)",
-             o.epochs, 0, many),
+      epochs,
       option("steps", "number of updates; 0: by --epochs, or else 8000 and at least 12 epochs",
              o.steps, 0, many),
       option("minutes", "stop training after this many minutes; 0: no limit", o.minutes, 0, many),

@@ -183,18 +183,20 @@ std::filesystem::path run_path(const TrainOptions& o, std::uint64_t seed) {
 
 /// Trains with one seed in this process, resuming from an existing checkpoint. Redirects standard
 /// output to progress.txt in the directory. Throws if the directory has a run with another number
-/// of steps, unless `resume` is set and the new number is larger.
+/// of steps or epochs, unless `resume` is set and the new number is larger.
 int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   const bool may_be_longer = o.resume;
   o.resume = std::filesystem::exists(o.last());
-  const Index steps = o.resume ? stored_options(o.last()).steps : o.steps;
-  const bool longer = steps > 0 && steps < o.steps;  // 0: the number depends on the data
-  if (steps != o.steps && !(longer && may_be_longer))
-    fail("--out",
-         fmt::format("{} was trained for {} steps, not {}", o.last().string(), steps, o.steps));
+  const TrainOptions before = o.resume ? stored_options(o.last()) : o;
+  const bool by_epochs = before.steps == 0 && o.steps == 0;
+  const Index was = by_epochs ? before.epochs : before.steps, now = by_epochs ? o.epochs : o.steps;
+  const bool longer = was > 0 && was < now;  // 0: the number depends on the data
+  if (was != now && !(longer && may_be_longer))
+    fail("--out", fmt::format("{} was trained for {} {}, not {}", o.last().string(), was,
+                              by_epochs ? "epochs" : "steps", now));
   RunDirectory files(o.out);
   files.make();  // locks it
-  if (!std::freopen((o.out / "progress.txt").c_str(), "w", stdout))
+  if (!std::freopen((o.out / "progress.txt").c_str(), "a", stdout))
     fail(o.out.string(), "progress.txt cannot be written");
   const int status = train_alone(o, survey, files);
   flush_output();  // the process ends with _exit, which does not flush
@@ -210,9 +212,9 @@ std::string spread(const std::vector<double>& values) {
 
 /// One training per seed, each in its own directory and child process, on one thread.
 int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
-  const Index asked = o.jobs > 0 ? o.jobs : o.threads;
-  const Index jobs = std::min<Index>(o.seeds, asked > 0 ? asked : threads());
-  const bool sentences = with_metric(o).metric != Metric::exact;
+  const int cpus = o.threads > 0 ? static_cast<int>(o.threads) : threads();
+  const Index jobs = std::min<Index>(o.seeds, o.jobs > 0 ? o.jobs : cpus);
+  const bool sentences = with_metric(o).sentences;
   make_directories(o.out);
   const DirectoryLock lock(o.out);
   say("{} trainings, {} at a time; their output is in {}\n", o.seeds, jobs,
@@ -224,16 +226,17 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   };
   Progress progress(0, o.seeds, "training");
   Index ended = 0;
+  set_threads(1);  // of each training; and ends the threads of this process, as fork requires
   const int status = in_processes(
       static_cast<std::size_t>(o.seeds), static_cast<int>(jobs),
       [&](std::size_t i) {
-        set_threads(1);
         return reading(run_of(i).out, [&] { return train_or_continue(run_of(i), survey); });
       },
       [&](std::size_t i) {
         progress.show(++ended, fmt::format("seed-{}", o.seed + i), /*line=*/true);
       });
   if (status != 0) return status;
+  set_threads(cpus);
   std::vector<double> measures;
   for (std::size_t i = 0; i < static_cast<std::size_t>(o.seeds); ++i)
     measures.push_back(measured(run_of(i)));

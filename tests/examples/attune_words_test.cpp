@@ -465,6 +465,9 @@ TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trai
   CHECK(contains(error_of(longer), " was trained for 20 steps, not 30"));
   output_of(longer + Arguments{"--resume"});
   CHECK(step_of(files / "seeds/seed-2/last.safetensors") == 30);
+  const Arguments by_epochs = files.train("epochs", twenty_steps + Arguments{"--seeds", "2"});
+  output_of(by_epochs + Arguments{"--epochs", "2"});  // replaces the number of steps
+  CHECK(contains(error_of(by_epochs + Arguments{"--epochs", "1"}), " trained for 2 epochs, not 1"));
 }
 
 TEST_CASE("attune train: it stops without improvement, or at the time limit") {

@@ -4,7 +4,7 @@
 # Uses RECIPE.conf in the directory of this script (multi30k.conf: recurrent) and the length penalty ALPHA, and writes to OUT. DATA
 # is the directory of the tokenised files (data/task1/tok). Can be repeated: resumes an interrupted training.
 # TEACHERS are output directories of earlier trainings. Their ensemble translates the training text, and the new model learns from
-# each sentence twice, with its reference and with its translation, for 15 epochs instead of 30.
+# each sentence twice, with its reference and with its translation, in as many updates as without TEACHERS.
 set -eu
 if [ $# -lt 2 ]; then
   sed -n '2,7s/^# *//p' "$0"
@@ -31,7 +31,7 @@ if [ -n "${TEACHERS-}" ]; then
   fi
   source=$out/train.en target=$out/train.$language
 fi
-"$attune" train --config "$recipes/$recipe.conf" --seed "$seed" --out "$out" --resume ${TEACHERS:+--epochs 15} \
+"$attune" train --config "$recipes/$recipe.conf" --seed "$seed" --out "$out" --resume \
   --train "$source" --train-target "$target" \
   --valid "$data/val.lc.norm.tok.en" --valid-target "$data/val.lc.norm.tok.$language" "$@"
 "$attune" evaluate --model "$out" --bleu none --beam 12 --length-penalty "${ALPHA-1}" \

@@ -252,7 +252,7 @@ void write_live(const UseOptions& o, std::span<const std::filesystem::path> file
                          .dump();
   for (std::size_t i = 0; (i = json.find('<', i)) != json.npos;) json.replace(i, 1, "\\u003c");
   page.insert(at + place.size(), json);
-  write_file(path, page);
+  if (is_first_worker()) write_file(path, page);
   say("{}\n", path.string());
 }
 
@@ -291,7 +291,7 @@ int report(const UseOptions& o) {
   const bool together = files.size() > 1;
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
-  if (!o.live.empty()) return is_first_worker() ? write_live(o, files, path) : void(), 0;
+  if (!o.live.empty()) return write_live(o, files, path), 0;
   const Measured m(o, files);
   Json page = {{"title", title(m.models, files)}, {"summary", summary_of(m)}};
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);

@@ -151,7 +151,7 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     if (!survey->has_sentences()) o = with_given(train_options(false));
   }
   check_effects(options_of(o), typed.given);
-  if (o.seeds == 1) use_threads(o.threads);  // several trainings run in child processes
+  use_threads(o.threads);
   return train(o, survey);
 }
 

@@ -56,7 +56,7 @@ class Cancellable {
 /// process when each ends. If work(i) throws (which prints the error) or returns a status other
 /// than 0, kills the others and returns that status; otherwise returns 0. Throws if a child is
 /// killed. After a signal, sends SIGTERM to the children and throws Interrupted once they have
-/// ended. Precondition: this process has started no threads.
+/// ended. Precondition: this process has no other threads.
 int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>& work,
                  const std::function<void(std::size_t)>& done);
 

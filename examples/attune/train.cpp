@@ -212,7 +212,7 @@ std::string spread(const std::vector<double>& values) {
 
 /// One training per seed, each in its own directory and child process, on one thread.
 int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
-  const int cpus = o.threads > 0 ? static_cast<int>(o.threads) : threads();
+  const int cpus = threads();
   const Index jobs = std::min<Index>(o.seeds, o.jobs > 0 ? o.jobs : cpus);
   const bool sentences = with_metric(o).sentences;
   make_directories(o.out);

@@ -138,8 +138,6 @@ OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o) {
   return {source.truecaser(), target.truecaser()};
 }
 
-bool are_subwords(Tokens t) { return t == Tokens::bpe || t == Tokens::unigram; }
-
 text::SentencePiece learn_pieces(const Texts& lines, const char* of, Tokens tokens,
                                  const TrainOptions& o) {
   say("learning {} subwords of {} from {} lines: ", o.pieces, of, lines.size());

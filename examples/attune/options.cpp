@@ -51,7 +51,7 @@ OptionList data_options(TrainOptions& o) {
   const bool subwords =
       std::ranges::any_of(std::array{o.source_tokens, o.target_tokens}, [&](Tokens t) {
         if (t == Tokens::automatic) t = o.tokens;
-        return t == Tokens::bpe || t == Tokens::unigram || t == Tokens::automatic;
+        return t == Tokens::automatic || are_subwords(t);
       });
   return {
       option("train",

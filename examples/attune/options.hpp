@@ -22,6 +22,7 @@ namespace attune::pairs {
 
 /// Tokenisation.
 enum class Tokens { automatic, words, characters, decomposed, bpe, unigram };
+inline bool are_subwords(Tokens t) { return t == Tokens::bpe || t == Tokens::unigram; }
 /// The metric that selects the best weights.
 enum class Metric { automatic, exact, bleu, loss };
 /// Learning-rate schedule after the warm-up.

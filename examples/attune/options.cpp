@@ -124,8 +124,8 @@ OptionList model_options_of(TrainOptions& o) {
 OptionList training_options(TrainOptions& o) {
   Option epochs = option(
       "epochs",
-      "passes over the training data, instead of a number of updates set before; 0: see --steps "
-      "(default for sentences: 30)",
+      "passes over the training data; unless 0, replaces --steps of a config file (default for "
+      "sentences: 30)",
       o.epochs, 0, many);
   epochs.set = [&o, set = epochs.set](const std::string& text) {
     set(text);

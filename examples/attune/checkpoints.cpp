@@ -107,6 +107,7 @@ int average(const UseOptions& o) {
   Safetensors file;
   mean.save(file);
   for (const auto& [name, value] : mean.metadata) file.metadata.emplace(name, value);
+  file.metadata.erase("adam.steps");  // the file does not have the optimiser's state
   save_safetensors(out, file);
   say("the mean of {} checkpoints: {}\n", files.size(), out.string());
   return 0;

@@ -244,7 +244,10 @@ int align(const UseOptions& o) {
   const AlignFormat format = format_of(o);
   if (std::ranges::none_of(models, &Model::attends))
     fail(files.front().string(), "the model has no attention");
-  const auto pairs = writes_itself(o) ? written_by(models, o) : forced_by(models, o);
+  const bool predicts = writes_itself(o);
+  if (predicts && !o.gold.empty())
+    fail(o.file.string(), "has no targets, expected pairs for --gold");
+  const auto pairs = predicts ? written_by(models, o) : forced_by(models, o);
   o.gold.empty() ? write(pairs, format, o) : say_error_rate(pairs, o);
   return 0;
 }

@@ -237,10 +237,12 @@ OptionList predict_options(UseOptions& o) {
 
 OptionList align_options(UseOptions& o) {
   return {
-      choice("format",
-             "pharaoh: links SOURCE-TARGET, from 0; json: weights; terminal, svg, html: heat maps; "
-             "auto: by the file extension of --out",
-             o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"}),
+      only_with(
+          "alignments, which --gold replaces", o.gold.empty(),
+          choice("format",
+                 "pharaoh: links SOURCE-TARGET, from 0; json: weights; terminal, svg, html: heat "
+                 "maps; auto: by the file extension of --out",
+                 o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"})),
       choice("units", "align words (split at blanks), or the model's tokens", o.units,
              {"words", "tokens"}),
       option("gold",
@@ -315,10 +317,11 @@ OptionList options_of(UseOptions& o, unsigned command) {
               "--source-pieces and --source-vocabulary",
               o.exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {option(
-          "out",
-          command == average_command ? "output file (default: average.safetensors)" : "output file",
-          o.out)});
+      {only_with("alignments, which --gold replaces", o.gold.empty(),
+                 option("out",
+                        command == average_command ? "output file (default: average.safetensors)"
+                                                   : "output file",
+                        o.out))});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
       {flag("json", "print JSON, one object per line", o.json)});
   add(~0u, common_options(o.config, o.threads));

@@ -252,6 +252,23 @@ TEST_CASE("attune align: links each word to its translation") {
         "attune: " + trained / "a.tsv" + ":2: contains a TAB, expected a source without a target");
 }
 
+TEST_CASE("attune align --gold: the error rate of the model's links, on pairs") {
+  const Trained& trained = Trained::get();
+  const std::string sources = trained / "g.en", targets = trained / "g.xx",
+                    links = trained / "g.links";
+  write(sources, "one two three\n\nfour\n"), write(targets, "DREI ZWEI EINS\n\nVIER\n");
+  const Arguments align = trained.with("align", {sources, "--gold", links});
+  write(links, "1-3 2-2 3-1\n\n1-1\n");
+  CHECK(output_of(align + Arguments{targets}) ==
+        "alignment error rate 0.0000, precision 1.0000, recall 1.0000  (3 pairs)\n");
+  write(links, "1-3 2-2 3-1 3-3\n\n1p1\n");
+  CHECK(output_of(align + Arguments{targets}) ==
+        "alignment error rate 0.1250, precision 1.0000, recall 0.7500  (3 pairs)\n");
+  CHECK(error_of(align) == "attune: " + sources + ": has no targets, expected pairs for --gold");
+  CHECK(error_of(align + Arguments{targets, "--format", "json"}) ==
+        "attune: --format: has no effect without alignments, which --gold replaces");
+}
+
 TEST_CASE("attune align: the weights in JSON match the links") {
   const Trained& trained = Trained::get();
   write(trained / "w.en", "one two three\n\nfour\n");

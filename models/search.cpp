@@ -517,7 +517,7 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources,
       sentences.push_back(sources[order[i]]);
       numbers.push_back(o.first + static_cast<Index>(order[i]));
     }
-    std::vector<Translation> found = batch(text::make_source_batch(sentences, o.dtype), numbers);
+    std::vector<Translation> found = batch(text::make_source_batch(sentences), numbers);
     for (std::size_t i = begin; i < end; ++i) translations[order[i]] = std::move(found[i - begin]);
   }
   return translations;

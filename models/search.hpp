@@ -193,10 +193,9 @@ std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch,
 
 struct TranslateOptions {
   SearchOptions how = {};
-  Index sentences = 64;      // maximum per batch
-  Index words = 8192;        // maximum tokens per batch, with padding; at least one sentence
-  DType dtype = DType::f32;  // dtype of the model's parameters
-  Index first = 0;           // number of the first sentence, for sampling
+  Index sentences = 64;  // maximum per batch
+  Index words = 8192;    // maximum tokens per batch, with padding; at least one sentence
+  Index first = 0;       // number of the first sentence, for sampling
   /// If set, returns only the best of the hypotheses of a sentence with equal text, as several
   /// subword sequences may have. If fewer than `best` remain, doubles the beam, up to 1,024.
   TextOf text = {};

@@ -26,7 +26,7 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
   // The target mask includes </s>, which has no links.
   const std::vector<double> source_words = sum(batch.source_mask, {0}).to_vector<double>(),
                             target_words = (sum(batch.target_mask, {0}) - 1.0).to_vector<double>();
-  std::vector<float> linked(T * S * B, 0);
+  std::vector<double> linked(T * S * B, 0);
   for (Index b = 0; b < B; ++b) {
     const auto sentence = static_cast<std::size_t>(b);
     for (const auto& [s, t] : links[sentence]) {
@@ -36,10 +36,8 @@ Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch
       linked[(t * S + s) * B + b] = 1;
     }
   }
-  const DType dtype = batch.source_mask.dtype();
-  const Tensor guide =
-      Tensor::of<float>({T, S, B}, linked).to(is_floating(dtype) ? dtype : DType::f32);
-  return guide / maximum(sum(guide, {1}, KeepAxes::yes), ones({1}, guide.dtype()));
+  const Tensor guide = Tensor::of<double>({T, S, B}, linked);
+  return guide / maximum(sum(guide, {1}, KeepAxes::yes), 1);
 }
 
 Var guided_alignment_loss(const Var& weights, const Tensor& guide) {

@@ -59,8 +59,8 @@ text::Alignment token_links(const text::Alignment& words, std::span<const int> s
 
 /// The guide A (T, S, B) for a batch, from the links between the tokens of each sentence pair. If
 /// target token t has n links, A_tsb = 1/n for each linked source token s; all others are 0. Rows of
-/// tokens without links, such as `</s>`, are 0. The dtype is that of the masks, or f32 if these
-/// are integers. Throws unless there is one alignment per sentence, and if a link is out of range.
+/// tokens without links, such as `</s>`, are 0. The dtype is f64. Throws unless there is one
+/// alignment per sentence, and if a link is out of range.
 Tensor alignment_guide(std::span<const text::Alignment> links, const text::Batch& batch);
 
 /// Cross-entropy of the attention weights α and the guide A, both (T, S, B), averaged over the

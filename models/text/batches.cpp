@@ -14,10 +14,10 @@ namespace attune::text {
 namespace {
 
 /// Pads sentences to columns; also returns the mask.
-SourceBatch pad(std::span<const Sentence> sentences, DType mask_dtype) {
+SourceBatch pad(std::span<const Sentence> sentences) {
   std::vector<Index> lengths;
   for (const Sentence& s : sentences) lengths.push_back(std::ssize(s));
-  Mask mask = mask_of(lengths, mask_dtype);
+  Mask mask = mask_of(lengths);
   std::vector<std::int32_t> ids(static_cast<std::size_t>(mask.size()), Vocabulary::pad);
   for (std::size_t b = 0; b < sentences.size(); ++b) {
     for (std::size_t t = 0; t < sentences[b].size(); ++t)
@@ -59,11 +59,11 @@ void cut(std::span<const std::uint32_t> pool, std::span<const PairLengths> pairs
 
 }  // namespace
 
-SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype) {
+SourceBatch make_source_batch(std::span<const Sentence> sources) {
   if (sources.empty()) fail("batch", "there is no sentence");
   const auto empty = std::ranges::find_if(sources, &Sentence::empty);
   if (empty != sources.end()) fail("batch", "source {} has no tokens", empty - sources.begin());
-  return pad(sources, mask_dtype);
+  return pad(sources);
 }
 
 TargetBatch make_target_batch(std::span<const Sentence> targets, const TargetOptions& o) {
@@ -71,18 +71,18 @@ TargetBatch make_target_batch(std::span<const Sentence> targets, const TargetOpt
   std::vector<Sentence> previous(targets.begin(), targets.end()), next = previous;
   for (Sentence& words : previous) words.insert(words.begin(), o.begin);
   for (Sentence& words : next) words.push_back(o.end);
-  const auto [next_ids, mask] = pad(next, o.mask_dtype);
-  return {pad(previous, o.mask_dtype).source, next_ids, mask};
+  const auto [next_ids, mask] = pad(next);
+  return {pad(previous).source, next_ids, mask};
 }
 
-Batch make_batch(std::span<const Pair> pairs, DType mask_dtype) {
+Batch make_batch(std::span<const Pair> pairs) {
   std::vector<Sentence> sources, targets;
   for (const auto& [source, target] : pairs) {
     sources.push_back(source);
     targets.push_back(target);
   }
-  const auto [source, source_mask] = make_source_batch(sources, mask_dtype);
-  const auto [previous, next, target_mask] = make_target_batch(targets, {.mask_dtype = mask_dtype});
+  const auto [source, source_mask] = make_source_batch(sources);
+  const auto [previous, next, target_mask] = make_target_batch(targets);
   return {source, source_mask, previous, next, target_mask};
 }
 
@@ -119,15 +119,14 @@ std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pair
   return epoch_batches(lengths, options, seed, epoch);
 }
 
-Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen,
-                 DType mask_dtype) {
+Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen) {
   std::vector<Pair> batch;
   for (const std::uint32_t i : chosen) {
     if (i >= pairs.size())
       fail("make_batch", "pair {} is not in 0 to {}", i, std::ssize(pairs) - 1);
     batch.push_back(pairs[i]);
   }
-  return make_batch(batch, mask_dtype);
+  return make_batch(batch);
 }
 
 }  // namespace attune::text

@@ -38,13 +38,12 @@ struct TargetBatch {
 };
 
 /// Pads sentences to a batch. Throw if there is no sentence, or if a source is empty.
-SourceBatch make_source_batch(std::span<const Sentence> sources, DType mask_dtype = DType::f32);
+SourceBatch make_source_batch(std::span<const Sentence> sources);
 struct TargetOptions {
   std::int32_t begin = Vocabulary::begin, end = Vocabulary::end;  // `<s>`, `</s>`
-  DType mask_dtype = DType::f32;
 };
 TargetBatch make_target_batch(std::span<const Sentence> targets, const TargetOptions& options = {});
-Batch make_batch(std::span<const Pair> pairs, DType mask_dtype = DType::f32);
+Batch make_batch(std::span<const Pair> pairs);
 
 PairLengths lengths_of(const Pair& pair);
 
@@ -70,7 +69,6 @@ std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pair
                                                       std::uint64_t seed, Index epoch);
 
 /// The batch of the pairs with the indices `chosen`.
-Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen,
-                 DType mask_dtype = DType::f32);
+Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen);
 
 }  // namespace attune::text

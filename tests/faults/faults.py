@@ -194,7 +194,7 @@ FAULTS = [
     ("search: the accumulated log-probability is ignored", "models/search.cpp", "(word), before + own[word]};",
      "(word), 0 * before + own[word]};"),
     ("BLEU: no brevity penalty", "models/metrics.cpp", "c >= r ? 1 : c == 0 ? 0 : std::exp(1 - r / c)", "c == 0 && r > 0 ? 0 : 1"),
-    ("batches: the mask excludes the last word", "models/text/batches.cpp", "  Mask mask = mask_of(lengths, mask_dtype);", "  Mask mask = mask_of(lengths, mask_dtype);\n  if (mask.dim(0) > 1) mask = Mask::unchecked(concat(std::vector<Tensor>{mask.slice(1, mask.dim(0)), zeros({1, mask.dim(1)}, mask_dtype)}, 0));"),
+    ("batches: the mask excludes the last word", "models/text/batches.cpp", "  Mask mask = mask_of(lengths);", "  Mask mask = mask_of(lengths);\n  if (mask.dim(0) > 1) mask = Mask::unchecked(concat(std::vector<Tensor>{mask.slice(1, mask.dim(0)), zeros({1, mask.dim(1)})}, 0));"),
     ("CTC search: a repeated label needs no blank", "models/ctc.cpp",
      "v == last ? prefix.blank : prefix.total;", "prefix.total;"),
     ("joint CTC: a repeated label needs no blank", "models/ctc.cpp", "(v == last_ ? last : any)", "(v == last_ ? any : any)"),

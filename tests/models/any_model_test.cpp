@@ -261,7 +261,7 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
     for (std::size_t v = 0; v < p.size(); ++v) p[v] = (p[v] + q[v] + r[v]) / 3;
     return p;
   });
-  const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3, 3}, {5}}}, DType::f64);
+  const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3, 3}, {5}}});
   const auto expected = models::search(mean, mean.encode(source, mask), kOptions);
   const AnyModel all = ensemble_of(
       {AnyModel(TableDecoder(a)), AnyModel(TableDecoder(b)), AnyModel(TableDecoder(c))});

@@ -21,7 +21,7 @@ using models::Hypothesis;
 constexpr Index kSource = 11, kTarget = 9;
 
 const std::vector<text::Pair> kPairs = test::ragged_pairs(kSource, kTarget, 5);
-const text::Batch kBatch = text::make_batch(kPairs, DType::f64);
+const text::Batch kBatch = text::make_batch(kPairs);
 
 std::vector<Hypothesis> hypotheses(const test::Forced& forced, const text::Batch& batch = kBatch) {
   return models::detail::forced_hypotheses({forced.logits}, forced.weights.value(),
@@ -107,14 +107,14 @@ TEST_CASE("force_decode, search: no dropout, even within a training loop") {
 
 TEST_CASE("force_decode: scores equal those of a search, and probabilities sum to 1") {
   const test::TableDecoder decoder(test::random_table(2, 4));
-  const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3}}}, DType::f64);
+  const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3}}});
   for (const auto tokens : {models::OutputTokens::words, models::OutputTokens::unknown}) {
     const auto found =
         models::search(decoder, decoder.encode(source, mask),
                        {.beam = 100, .max_length = 2, .best = 100, .output_tokens = tokens})[0];
     double total = 0;
     for (const Hypothesis& h : found) {
-      const auto target = text::make_target_batch({{h.words}}, {.mask_dtype = DType::f64});
+      const auto target = text::make_target_batch({{h.words}});
       const Hypothesis forced = models::force_decode(decoder, decoder.encode(source, mask), target,
                                                      {.output_tokens = tokens})[0];
       CHECK(forced.words == h.words);
@@ -141,9 +141,9 @@ TEST_CASE("force_decode: weights of a padded sentence have no padding") {
 TEST_CASE("force_decode: <unk> in a target is allowed in that sentence only") {
   const test::Translator t(DType::f64);
   const std::vector<text::Pair> pairs = {{{4, 5}, {5, 3, 6}}, {{6}, {4, 4}}};
-  const auto found = models::force_decode(t.model, text::make_batch(pairs, DType::f64));
+  const auto found = models::force_decode(t.model, text::make_batch(pairs));
   const auto scores = [&](std::size_t i, models::OutputTokens tokens) {
-    return models::force_decode(t.model, text::make_batch(std::span(&pairs[i], 1), DType::f64),
+    return models::force_decode(t.model, text::make_batch(std::span(&pairs[i], 1)),
                                 {.output_tokens = tokens})[0]
         .score;
   };
@@ -156,8 +156,8 @@ TEST_CASE("loss: label smoothing excludes special tokens except </s>") {
   const test::TableDecoder decoder([](std::int32_t, const test::Words&) {
     return test::Probabilities{0.1, 0.2, 0.3, 0.1, 0.1, 0.2};
   });
-  const auto [source, mask] = text::make_source_batch({{text::Sentence{4}}}, DType::f64);
-  const auto target = text::make_target_batch({{{5}}}, {.mask_dtype = DType::f64});
+  const auto [source, mask] = text::make_source_batch({{text::Sentence{4}}});
+  const auto target = text::make_target_batch({{{5}}});
   const double even = -(std::log(0.3) + std::log(0.1) + std::log(0.2)) / 3;  // of </s>, 4 and 5
   const double loss =
       models::loss(decoder, decoder.encode(source, mask), target, {.label_smoothing = 0.3}).item();

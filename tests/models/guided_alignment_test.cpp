@@ -29,7 +29,7 @@ AnyModelOptions sized(const std::string& text) {
 }
 
 /// Sources of 2, 4 and 1 words, targets of 3, 0 and 1.
-text::Batch ragged_batch() { return text::make_batch(test::ragged_pairs(9, 8, 3), DType::f64); }
+text::Batch ragged_batch() { return text::make_batch(test::ragged_pairs(9, 8, 3)); }
 const std::vector<Links> ragged_links = {{{0, 0}, {1, 0}, {1, 2}}, {}, {{0, 0}}};
 
 TEST_CASE("token_links: links all tokens of two linked words") {

@@ -23,7 +23,7 @@ std::vector<Hypothesis> sample(const TableDecoder& decoder, Index count,
                                const SamplingOptions& sampling, SearchOptions options = {}) {
   options.output_tokens = test::kAll;
   const std::vector<Sentence> sources(static_cast<std::size_t>(count), Sentence{4, 3});
-  const auto [source, mask] = text::make_source_batch(sources, DType::f64);
+  const auto [source, mask] = text::make_source_batch(sources);
   return models::sample(decoder, decoder.encode(source, mask), sampling, options);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("sample: options out of range are errors") {
   CHECK_ERROR("sample: top_p = 0 is not in (0, 1]", run({.top_p = 0}));
   CHECK_THROWS_AS(run({.top_p = 1.1}), Error);
   CHECK_ERROR("sample: max_length = 0 is less than 1", sample(decoder, 2, {}, {.max_length = 0}));
-  const auto [source, mask] = text::make_source_batch({{Sentence{4}, {5}}}, DType::f64);
+  const auto [source, mask] = text::make_source_batch({{Sentence{4}, {5}}});
   CHECK_THROWS_WITH_AS(models::sample(decoder, decoder.encode(source, mask), {}, {}, {{1, 2, 3}}),
                        "sample: 3 numbers for 2 sentences", Error);
 }

@@ -34,7 +34,7 @@ std::vector<Translation> search(const TableDecoder& decoder, const Words& first_
     Sentence& source = sources.emplace_back(1 + sources.size() % 3, 3);
     source[0] = word;
   }
-  const auto [source, mask] = text::make_source_batch(sources, DType::f64);
+  const auto [source, mask] = text::make_source_batch(sources);
   return models::search(decoder, decoder.encode(source, mask), options);
 }
 
@@ -60,7 +60,7 @@ class OtherWeights : public TableDecoder {
 
   /// For sources of 3 and 1 words.
   std::vector<Translation> search() const {
-    const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}}, DType::f64);
+    const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}, {5}}});
     return models::search(*this, encode(source, mask),
                           {.beam = 4, .best = 4, .output_tokens = kAll});
   }
@@ -193,7 +193,7 @@ TEST_CASE("search: terminates when no active hypothesis can win") {
 
 TEST_CASE("search: a source token without weight counts as 10^-10") {
   const OtherWeights decoder([](const Var& w) { return w * 0; });
-  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}}, DType::f64);
+  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}});
   const Hypothesis h =
       models::search(decoder, decoder.encode(source, mask), {.coverage_penalty = 0.5})[0][0];
   CHECK(near(h.score, h.log_probability + 0.5 * 3 * std::log(1e-10)));
@@ -324,7 +324,7 @@ TEST_CASE("search, sample: no special tokens except </s>, <unk> only if requeste
   const auto table = random_table(100, 2);
   const TableDecoder decoder(table);
   const std::vector<Sentence> sources(50, Sentence{4, 3});
-  const auto [source, mask] = text::make_source_batch(sources, DType::f64);
+  const auto [source, mask] = text::make_source_batch(sources);
   const auto encoded = decoder.encode(source, mask);
   for (const auto& [tokens, allowed] :
        {std::pair(OutputTokens::words, Words{2, 4, 5}), {OutputTokens::unknown, {2, 3, 4, 5}}}) {
@@ -348,10 +348,9 @@ TEST_CASE("translate: of hypotheses with equal text only the best is returned") 
   const std::vector<Sentence> sources = {{4, 3}, {5}};
   models::TranslateOptions options{
       .how = SearchOptions{.beam = 5, .max_length = 4, .best = 5},
-      .dtype = DType::f64,
       .text = [](const Hypothesis& h, Index) { return std::string(h.words.size(), 'x'); }};
   const models::TranslateOptions every{
-      .how = SearchOptions{.beam = 100, .max_length = 4, .best = 100}, .dtype = DType::f64};
+      .how = SearchOptions{.beam = 100, .max_length = 4, .best = 100}};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const TableDecoder decoder(random_table(4, seed));
     const auto found = models::translate(decoder, sources, options),
@@ -434,7 +433,7 @@ TEST_CASE("search: weights are those of the hypothesis's tokens and source") {
 
 TEST_CASE("search, sample: no weights if not requested") {
   const TableDecoder decoder(random_table(4, 3));
-  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}}, DType::f64);
+  const auto [source, mask] = text::make_source_batch({{Sentence{4, 3, 3}}});
   const auto encoded = decoder.encode(source, mask);
   const Hypothesis with = models::search(decoder, encoded)[0][0],
                    without = models::search(decoder, encoded, {.weights = false})[0][0];
@@ -535,7 +534,7 @@ TEST_CASE("search: sentences of a batch are independent, finished or not") {
     std::vector<std::size_t> lengths;
     for (std::size_t b = 0; b < sources.size(); ++b) {
       const Sentence source(1 + b % 3, sources[b]);
-      const auto [ids, mask] = text::make_source_batch({{source}}, DType::f64);
+      const auto [ids, mask] = text::make_source_batch({{source}});
       SearchOptions own = options;
       own.output_tokens = kAll;
       const auto alone = models::search(decoder, decoder.encode(ids, mask), own)[0];
@@ -640,7 +639,7 @@ TEST_CASE("search: NaN logits, and no possible token, are errors") {
 
 TEST_CASE("search: a penalty on coverage without attention is an error") {
   const OtherWeights decoder([](const Var&) { return Var(); });
-  const auto [source, mask] = text::make_source_batch({{Sentence{4}}}, DType::f64);
+  const auto [source, mask] = text::make_source_batch({{Sentence{4}}});
   CHECK_THROWS_WITH_AS(
       models::search(decoder, decoder.encode(source, mask), {.coverage_penalty = 1}),
       "search: a coverage penalty requires a model with attention", Error);

@@ -56,9 +56,7 @@ struct Made {
 };
 
 /// Sources of 2, 4 and 1 words, targets of 3, 0 and 1, `</s>` not counted.
-text::Batch ragged(DType dtype = DType::f64) {
-  return text::make_batch(test::ragged_pairs(kWords, kWords, 3), dtype);
-}
+text::Batch ragged() { return text::make_batch(test::ragged_pairs(kWords, kWords, 3)); }
 
 Encoded encoded(const auto& model, const text::Batch& batch) {
   return model.encode(batch.source, batch.source_mask);
@@ -166,7 +164,7 @@ TEST_CASE("Transformer: single steps equal all steps in parallel, also as an Any
 
 /// The logits after `previous` of one sentence of the batch alone.
 Tensor alone(const auto& model, const text::Batch& batch, Index sentence, const Words& previous) {
-  const Index length = static_cast<Index>(sum(batch.source_mask, {0}).at<double>({sentence}));
+  const Index length = static_cast<Index>(sum(batch.source_mask, {0})[sentence].item());
   const Encoded source = model.encode(part(batch.source, 0, length, sentence),
                                       part(batch.source_mask, 0, length, sentence));
   const Index steps = std::ssize(previous);
@@ -248,8 +246,9 @@ TEST_CASE("Transformer: tokens excluded from the loss are attended to, padding i
   const Made made;
   text::Batch batch = ragged();
   const Tensor logits = force(made.model, batch).logits.value();
-  batch.target_mask = Mask(batch.target_mask * reals({4, 1}, {0, 1, 1, 1}));  // the first words
-  for (std::int32_t word : {3, 7}) {                                          // in place of padding
+  batch.target_mask =
+      Mask(batch.target_mask.to(DType::f64) * reals({4, 1}, {0, 1, 1, 1}));  // the first words
+  for (std::int32_t word : {3, 7}) {                                         // in place of padding
     for (const Index t : {2, 3}) batch.previous.mutable_at<std::int32_t>({t, 1}) = word;
     CHECK(loss(made.model, batch).item() ==
           doctest::Approx(cross_entropy(logits, batch.next, batch.target_mask).item())

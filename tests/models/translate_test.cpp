@@ -43,13 +43,12 @@ TEST_CASE("translate: the result does not depend on the batches") {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Translator t(dtype);
     for (const SearchOptions& how : {kSearch, kSampling}) {
-      const auto alone =
-          models::translate(t.model, sources, {.how = how, .sentences = 1, .dtype = dtype});
+      const auto alone = models::translate(t.model, sources, {.how = how, .sentences = 1});
       REQUIRE(alone.size() == sources.size());
       for (const Index most : {2, 3, 5, 100}) {
         for (const Index words : {1, 8, 11, 1000}) {
-          const auto found = models::translate(
-              t.model, sources, {.how = how, .sentences = most, .words = words, .dtype = dtype});
+          const auto found =
+              models::translate(t.model, sources, {.how = how, .sentences = most, .words = words});
           REQUIRE(found.size() == sources.size());
           for (std::size_t i = 0; i < sources.size(); ++i)
             check_near(found[i], alone[i], dtype == DType::f32 ? 1e-5 : 1e-12);
@@ -72,7 +71,7 @@ TEST_CASE("translate: a sentence has the result of its own search") {
 
 TEST_CASE("translate: the result of an empty sentence is empty") {
   const TableDecoder decoder(random_table(2));
-  const auto found = models::translate(decoder, {{Sentence{}, {}}}, {.dtype = DType::f64});
+  const auto found = models::translate(decoder, {{Sentence{}, {}}}, {});
   REQUIRE(found.size() == 2);
   REQUIRE(found[1].size() == 1);
   CHECK(found[1][0].complete);
@@ -85,7 +84,7 @@ TEST_CASE("translate: the result of an empty sentence is empty") {
 TEST_CASE("translate: batches have similar lengths, and respect the limits") {
   const TableDecoder decoder(random_table(2));
   const auto sources = test::random_sentences({3, 9, 1, 2, 0, 9, 4, 3, 1, 5}, 6, 1);
-  models::translate(decoder, sources, {.sentences = 3, .words = 8, .dtype = DType::f64});
+  models::translate(decoder, sources, {.sentences = 3, .words = 8});
   // (S, B): 9 tokens are a batch of their own, although the limit is 8.
   CHECK(decoder.starts == std::vector<Shape>{{9, 1}, {9, 1}, {5, 1}, {4, 2}, {3, 2}, {1, 2}});
 }

@@ -30,6 +30,17 @@ inline const nn::RecurrentState& last_state(const Encoded& source, const char* m
   return source.last.back();
 }
 
+/// The initial states of decoder layers: the source's final states, without c unless `cell` is an
+/// LSTM. Throws as last_state does.
+inline std::vector<nn::RecurrentState> initial_states(const Encoded& source, nn::Cell cell,
+                                                      const char* model) {
+  last_state(source, model);
+  std::vector<nn::RecurrentState> layers = source.last;
+  if (cell != nn::Cell::lstm)
+    for (nn::RecurrentState& layer : layers) layer.c = {};
+  return layers;
+}
+
 /// The mean of each sentence's annotations: (B, D), zeros for a sentence without tokens.
 inline Var mean_annotation(const Encoded& source) {
   const Tensor words = source.mask.to(source.h.dtype());

@@ -161,6 +161,7 @@ WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& o) {
 
 // ---- Decoders
 
+      cell_(o.cell),
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
                            std::optional<nn::Attention> attention)
     : target_(target_vectors(scope, o)),
@@ -182,9 +183,8 @@ LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, Encode
 }
 
 LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
-  last_state(source, "Luong");
-  std::vector<nn::RecurrentState> layers = source.last;
-  layers.resize(layers_, source.last.back());
+  std::vector<nn::RecurrentState> layers = initial_states(source, cell_, "Luong");
+  layers.resize(layers_, layers.back());
   return {.memory = attention_.precompute(annotation_dropout_(source.h), source.mask),
           .past = {},
           .layers = std::move(layers),

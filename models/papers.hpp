@@ -261,6 +261,7 @@ class LuongDecoder {
  private:
   nn::Attention attention_;
   nn::Stacked<nn::Recurrent> decoder_;
+  nn::Cell cell_;
   std::size_t layers_;
   Var W_feed_;  // (H, 4H), with input feeding
   Var W_c_;     // (D + H, H)
@@ -377,16 +378,14 @@ class SutskeverDecoder {
   /// The final states of the source must have size H.
   SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
       : target_(target_vectors(scope, o)),
+        cell_(o.cell),
         decoder_(scope / "decoder", o.embedding, o.hidden,
                  {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}),
         W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
         output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)),
         readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {}
 
-  State start(const Encoded& source) const {
-    last_state(source, "Sutskever");  // throws if there is none
-    return source.last;
-  }
+  State start(const Encoded& source) const { return initial_states(source, cell_, "Sutskever"); }
   /// ids (T, B) i32 -> gate inputs of layer1 (T, B, gates · H), see nn::Stacked::input
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
   Step step(const Var& xw, const State& before) const {
@@ -402,6 +401,7 @@ class SutskeverDecoder {
   WordVectors target_;
 
  private:
+  nn::Cell cell_;
   nn::Stacked<nn::Recurrent> decoder_;
   Var W_c_;  // (H, R)
   Affine output_;

@@ -4,6 +4,7 @@
 #include <attune/models/papers.hpp>
 #include <attune/tensor/check.hpp>
 
+#include "models/decoders.hpp"
 #include "nn/tools.hpp"
 #include "support/errors.hpp"
 
@@ -34,6 +35,23 @@ TEST_CASE("Listener: a sequence gives the same result in a padded batch and alon
   const auto alone = listener(test::sentence(x, 1, 5), {});
   CHECK(alone.h.dim(0) == 2);
   CHECK(test::difference(test::sentence(both.h.value(), 1, 2), alone.h.value()) < 1e-13);
+}
+
+TEST_CASE("Listener: an LSTM encoder starts decoders with another cell, from its h") {
+  nn::Parameters params(1);
+  const nn::Scope scope(params);
+  const Listener listener(scope / "listener", {.features = 3, .hidden = 4});
+  const models::Encoded encoded = listener(randn({9, 2, 3}), ones({9, 2}));
+  const auto check = [&](const auto& decoder) {
+    auto state = decoder.start(encoded);
+    CHECK(test::step_from(decoder, Tensor::of({2}, {1, 1}), state).logits.shape() == Shape{2, 5});
+  };
+  check(models::LuongDecoder(scope / "luong",
+                             {.target_vocabulary = 5, .hidden = 4, .cell = nn::Cell::gru},
+                             listener.sizes()));
+  check(models::SutskeverDecoder(
+      scope / "sutskever",
+      {.target_vocabulary = 5, .hidden = 4, .layers = 3, .cell = nn::Cell::gru}, listener.sizes()));
 }
 
 TEST_CASE("Listener: gradients are central differences") {

@@ -90,12 +90,6 @@ OptionList paper_options(Options& o) {
   return all;
 }
 
-/// H of each encoder direction: H / 2 for a bidirectional encoder and a `direct` score.
-Index hidden_of_encoder(Index hidden, EncoderDirection reading, std::string_view score) {
-  return reading == EncoderDirection::bidirectional && nn::score_kind(score).direct ? hidden / 2
-                                                                                    : hidden;
-}
-
 }  // namespace
 
 OptionList options_of(BahdanauOptions& options) { return paper_options(options); }
@@ -104,13 +98,13 @@ OptionList options_of(EncoderDecoderOptions& options) { return paper_options(opt
 OptionList options_of(SutskeverOptions& options) { return paper_options(options); }
 
 WordEncoderOptions encoder_options(const BahdanauOptions& o) {
-  const Index hidden = hidden_of_encoder(o.hidden, EncoderDirection::bidirectional, o.score.kind);
+  // A direct score requires annotations of the size of the decoder's state.
+  const Index hidden = nn::score_kind(o.score.kind).direct ? o.hidden / 2 : o.hidden;
   return {o.embedding, hidden, o.encoder_layers, o.cell, EncoderDirection::bidirectional,
           o.dropout};
 }
 WordEncoderOptions encoder_options(const LuongOptions& o) {
-  const Index hidden = hidden_of_encoder(o.hidden, o.reading, o.score.kind);
-  return {o.embedding, hidden, o.encoder_layers, o.cell, o.reading, o.dropout};
+  return {o.embedding, o.hidden, o.encoder_layers, o.cell, o.reading, o.dropout};
 }
 WordEncoderOptions encoder_options(const EncoderDecoderOptions& o) {
   return {o.embedding, o.hidden, 1, o.cell, EncoderDirection::forward, o.dropout};
@@ -161,13 +155,13 @@ WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& o) {
 
 // ---- Decoders
 
-      cell_(o.cell),
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
                            std::optional<nn::Attention> attention)
     : target_(target_vectors(scope, o)),
       attention_(attention ? *attention : attention_of(scope, o, source)),
       decoder_(scope / "decoder", o.embedding, o.hidden,
                {.layers = o.decoder_layers, .dropout = o.dropout}, {.cell = o.cell}),
+      cell_(o.cell),
       layers_(static_cast<std::size_t>(o.decoder_layers)),
       W_c_((scope / "readout").add("W_c", {source.h + o.hidden, o.hidden}, nn::init::glorot())),
       output_(output_layer(scope / "output", o.hidden, o.target_vocabulary, o.tied, target_)),

@@ -429,7 +429,8 @@ TEST_CASE("papers: errors name options that contradict each other") {
         "tied: a tied output layer requires a readout of the embedding size 6, not 4");
   CHECK(error("nematus tied=all") == "tied: all requires equal vocabulary sizes, not 9 and 8");
   CHECK(error("luong reading=bidirectional score=dot") ==
-        "Luong: a decoder of 4 cannot start from a final encoder state of 2");
+        "score: dot requires a state and annotations of equal size, not 4 and 8: use general or "
+        "another score with parameters");
   CHECK(error("sutskever", {0, 8}) == "Embedding: vocabulary = 0 is less than 1, in source");
   CHECK(error("luong", {9, -3}) == "Embedding: vocabulary = -3 is less than 1, in target");
   const auto unchecked = [](BahdanauOptions options) {

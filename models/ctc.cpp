@@ -12,14 +12,11 @@
 namespace attune::models {
 namespace {
 
-void check(const char* operation, const Tensor& logits, const Tensor& mask,
-           std::initializer_list<std::pair<const char*, std::int32_t>> symbols) {
-  ShapeCheck shapes(operation);
-  shapes("logits", logits, "T B V")("mask", mask, "T B");
-  for (const auto& [name, symbol] : symbols) {
-    if (symbol >= 0 && symbol < logits.dim(2)) continue;
-    fail(operation, "the {}, {}, is not in 0 to {}", name, symbol, logits.dim(2) - 1);
-  }
+void check_symbols(const char* operation, Index kinds,
+                   std::initializer_list<std::pair<const char*, std::int32_t>> symbols) {
+  for (const auto& [name, symbol] : symbols)
+    if (symbol < 0 || symbol >= kinds)
+      fail(operation, "the {}, {}, is not in 0 to {}", name, symbol, kinds - 1);
 }
 
 /// Labels, and the log-probabilities of their paths: of those that end with a blank, of those that
@@ -67,13 +64,15 @@ std::vector<Prefix> advance(const std::vector<Prefix>& before, std::span<const d
 
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& o) {
-  check("ctc", logits, mask, {{"blank", o.blank}});
+  ShapeCheck check("ctc");
+  check("logits", logits, "T B V")("mask", mask, "T B");
+  check_symbols("ctc", check['V'], {{"blank", o.blank}});
   if (o.best < 1 || o.best > o.beam)
     fail("ctc", "best = {} is not in 1 to beam = {}", o.best, o.beam);
   const Tensor log_p = log_softmax(logits.to(DType::f64), -1);
   const auto frames = lengths_of(mask);
   std::vector<std::vector<CtcHypothesis>> results(frames.size());
-  const Index v = logits.dim(2);
+  const Index v = check['V'];
   parallel_for(std::ssize(frames), [&](Index b) {
     std::vector<Prefix> prefixes{{.labels = {}, .blank = 0, .label = log_zero, .total = 0}};
     for (Index t = 0; t < frames[b]; ++t) {
@@ -93,6 +92,9 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
 
 CtcPrefix::CtcPrefix(Tensor log_p, const JointCtcOptions& o)
     : log_p_(std::move(log_p)), options_(o), last_(o.begin), ends_blank_{0} {
+  ShapeCheck check("CtcPrefix");
+  check("log_p", log_p_, "S V");
+  check_symbols("CtcPrefix", check['V'], {{"blank", o.blank}, {"begin", o.begin}, {"end", o.end}});
   for (Index t = 0; t < log_p_.dim(0); ++t)
     ends_blank_.push_back(ends_blank_.back() + this->log_p(t, o.blank));
   ends_label_.assign(ends_blank_.size(), log_zero);
@@ -142,8 +144,7 @@ namespace detail {
 
 std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
                                     const JointCtcOptions& options) {
-  check("JointCtc", logits, mask,
-        {{"blank", options.blank}, {"begin", options.begin}, {"end", options.end}});
+  ShapeCheck("JointCtc")("logits", logits, "T B V")("mask", mask, "T B");
   // (B, S, V), so that each sentence is a slice.
   const Tensor log_p = transpose(log_softmax(logits.to(DType::f64), -1), 0, 1);
   std::vector<CtcPrefix> prefixes;

@@ -139,8 +139,10 @@ TEST_CASE("JointCtc: log-probabilities are averaged with weights") {
                             joined = joint.logits(words, {step.output}).value().to_vector<double>();
   for (std::size_t v = 2; v < p.size(); ++v)
     CHECK(joined[v] == doctest::Approx(0.7 * std::log(p[v]) + 0.3 * ctc[v]));
-  CHECK_ERROR("JointCtc: the end, 6, is not in 0 to 5",
+  CHECK_ERROR("CtcPrefix: the end, 6, is not in 0 to 5",
               models::detail::ctc_prefixes(logits, mask, {.end = 6}));
+  CHECK_ERROR("CtcPrefix: the blank, -1, is not in 0 to 2",
+              models::CtcPrefix(zeros({2, 3}, DType::f64), {.blank = -1}));
   CHECK_ERROR("JointCtc: the weight is not in (0, 1]", Joint(table, {.weight = 0}));
 }
 

@@ -178,15 +178,14 @@ class Ensemble {
   /// log p (T, B, V)
   Var logits(const Words& words, const std::vector<Output>& outputs) const {
     ShapeCheck check("Ensemble");
-    std::vector<Var> probabilities;
+    std::vector<Var> log_p;
     for (std::size_t n = 0; n < models_.size(); ++n) {
       std::vector<AnyModel::Output> own;
       for (const Output& output : outputs) own.push_back(output[n]);
-      probabilities.push_back(softmax(models_[n].logits(words.of[n], own), -1));
-      check(n == 0 ? "the first model's probabilities" : "another's", probabilities[n].shape(),
-            "T B V");
+      log_p.push_back(log_softmax(models_[n].logits(words.of[n], own), -1));
+      check(n == 0 ? "the first model's probabilities" : "another's", log_p[n].shape(), "T B V");
     }
-    return log(mean(stack(probabilities), {0}));
+    return log_sum_exp(stack(log_p), {0}) - std::log(static_cast<double>(models_.size()));
   }
 
  private:

@@ -287,6 +287,17 @@ TEST_CASE("Ensemble: of different models; weights are averaged over models with 
     return step_from(model, Tensor::of({2}, {1, 1}), state).weights;
   };
   CHECK(test::difference(weights(all), (weights(bahdanau) + weights(luong)) * 0.5) < 1e-6);
+TEST_CASE("Ensemble: a log-probability below the smallest float is finite") {
+  nn::Parameters params(3);
+  const AnyModel model(params, sized("luong"), kSizes);
+  test::scale_parameters(params, 1000);
+  const auto expected = models::force_decode(model, batch()),
+             found = models::force_decode(ensemble_of({model, model}), batch());
+  CHECK(expected[0].log_probability < -1000);
+  for (std::size_t b = 0; b < found.size(); ++b)
+    CHECK(found[b].log_probability == doctest::Approx(expected[b].log_probability));
+}
+
   CHECK_FALSE(weights(none).defined());
   CHECK(models::search(all, all.encode(source, mask), {.beam = 3, .max_length = 5}).size() == 2);
 }

@@ -73,8 +73,8 @@ Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tens
       losses.push_back(nn::coverage_loss(w, coverage));
       coverage = nn::add_coverage(coverage, w);
     }
-    loss =
-        loss + sum(stack(losses) * (mask.to(loss.dtype()) * (options.coverage / sum(mask).item())));
+    const Tensor words = mask.defined() ? mask.to(loss.dtype()) : ones(next.shape(), loss.dtype());
+    loss = loss + sum(stack(losses) * (words * (options.coverage / sum(words).item())));
   }
   const Tensor& guide = options.guide.alignment;
   if (guide.defined())

@@ -120,11 +120,8 @@ Var loss(const M& model, const Encoded& encoded, const Target& target,
 
 template <WordModel M>
 Var loss(const M& model, const text::Batch& batch, const LossOptions& options = {}) {
-  const auto encoded = model.encode(batch.source, batch.source_mask);
-  const Unrolled<M> all =
-      unroll(model, encoded, batch.previous, batch.target_mask, options.attends());
-  return detail::loss({model.logits(all.words, all.outputs)}, all.weights, batch.next,
-                      batch.target_mask, options);
+  return loss(model, model.encode(batch.source, batch.source_mask),
+              Target{batch.previous, batch.next, batch.target_mask}, options);
 }
 
 }  // namespace attune::models

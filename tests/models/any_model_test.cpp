@@ -163,6 +163,18 @@ TEST_CASE("AnyModel: label smoothing and coverage loss apply in training mode on
         models::loss(model, batch(), {.label_smoothing = 0.2, .coverage = 0.5}).item());
 }
 
+TEST_CASE("loss: without a mask, the coverage loss covers all steps") {
+  nn::Parameters params(3);
+  const AnyModel model(params, sized("luong"), kSizes);
+  const text::Batch some = batch();
+  const auto loss = [&](const Mask& mask) {
+    return models::loss(model, model.encode(some.source, some.source_mask),
+                        models::Target{some.previous, some.next, mask}, {.coverage = 0.5})
+        .item();
+  };
+  CHECK(loss({}) == loss(ones(some.next.shape())));
+}
+
 /// A custom model whose states are those of another AnyModel.
 struct Counting : AnyModel {
   explicit Counting(AnyModel model) : AnyModel(std::move(model)) {}
@@ -275,6 +287,17 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
   }
 }
 
+TEST_CASE("Ensemble: a log-probability below the smallest float is finite") {
+  nn::Parameters params(3);
+  const AnyModel model(params, sized("luong"), kSizes);
+  test::scale_parameters(params, 1000);
+  const auto expected = models::force_decode(model, batch()),
+             found = models::force_decode(ensemble_of({model, model}), batch());
+  CHECK(expected[0].log_probability < -1000);
+  for (std::size_t b = 0; b < found.size(); ++b)
+    CHECK(found[b].log_probability == doctest::Approx(expected[b].log_probability));
+}
+
 TEST_CASE("Ensemble: of different models; weights are averaged over models with attention") {
   nn::Parameters params[3] = {nn::Parameters(1), nn::Parameters(2), nn::Parameters(3)};
   const AnyModel bahdanau(params[0], sized("bahdanau"), kSizes);
@@ -287,17 +310,6 @@ TEST_CASE("Ensemble: of different models; weights are averaged over models with 
     return step_from(model, Tensor::of({2}, {1, 1}), state).weights;
   };
   CHECK(test::difference(weights(all), (weights(bahdanau) + weights(luong)) * 0.5) < 1e-6);
-TEST_CASE("Ensemble: a log-probability below the smallest float is finite") {
-  nn::Parameters params(3);
-  const AnyModel model(params, sized("luong"), kSizes);
-  test::scale_parameters(params, 1000);
-  const auto expected = models::force_decode(model, batch()),
-             found = models::force_decode(ensemble_of({model, model}), batch());
-  CHECK(expected[0].log_probability < -1000);
-  for (std::size_t b = 0; b < found.size(); ++b)
-    CHECK(found[b].log_probability == doctest::Approx(expected[b].log_probability));
-}
-
   CHECK_FALSE(weights(none).defined());
   CHECK(models::search(all, all.encode(source, mask), {.beam = 3, .max_length = 5}).size() == 2);
 }

@@ -92,7 +92,7 @@ std::vector<std::int32_t> words_left(const std::vector<T>& weights, const Sampli
     const T p = weights[a], q = weights[b];
     return p != q ? p < q : a > b;
   };
-  const double enough = o.top_p * std::reduce(weights.begin(), weights.end(), 0.0);
+  const double enough = o.top_p * std::accumulate(weights.begin(), weights.end(), 0.0);
   std::ranges::make_heap(words, less_likely);
   auto kept = words.end();  // [kept, end) are the most probable tokens
   for (double mass = 0; words.end() - kept < most && mass < enough;) {
@@ -328,7 +328,7 @@ class Decoding {
     const double last = scores[static_cast<std::size_t>(options_.best) - 1];
     return std::ranges::all_of(running, [&](const Running& r) {
       return last >= std::max(normalized(r.log_probability, r.length),
-                              normalized(r.log_probability, options_.max_length + 1));
+                              normalized(r.log_probability, sentence.most_words + 1));
     });
   }
 

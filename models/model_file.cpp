@@ -51,10 +51,19 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
   return {codec("source"), codec("target")};
 }
 
-void require_used(const Safetensors& file, const nn::Parameters& parameters) {
-  for (const auto& [name, tensor] : file.tensors)
-    if (!parameters.contains(name) && !name.starts_with("adam.") && !name.starts_with("sgd.") &&
-        !name.starts_with("average."))
+Safetensors weights_of(const Safetensors& file) {
+  Safetensors weights = file;
+  std::erase_if(weights.tensors, [&](const auto& entry) {
+    const std::string owner = entry.first.substr(0, entry.first.find('.'));
+    return owner == "adam" || owner == "sgd" || owner == "average" ||
+           file.metadata.contains(owner + ".steps");
+  });
+  return weights;
+}
+
+void require_used(const Safetensors& weights, const nn::Parameters& parameters) {
+  for (const auto& [name, tensor] : weights.tensors)
+    if (!parameters.contains(name))
       fail("checkpoint", in_quotes(name) + " is not a parameter of the model");
 }
 

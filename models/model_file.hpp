@@ -43,8 +43,11 @@ void store(Safetensors& file, const std::string& name, const OptionList& options
 /// Throws unless the file has this format and the model `name`; an empty name means any model.
 Codecs codecs_of(const Safetensors& file, const std::string& name,
                  const text::RewriterFromJson& rewriter);
-/// Throws if the file has a tensor that is neither a parameter nor optimiser state.
-void require_used(const Safetensors& file, const nn::Parameters& parameters);
+/// The file without the tensors of optimisers and averages: those whose name begins with "NAME." if
+/// there is an entry "NAME.steps", see nn::StepState.
+Safetensors weights_of(const Safetensors& file);
+/// Throws if there is a tensor that is not a parameter.
+void require_used(const Safetensors& weights, const nn::Parameters& parameters);
 AnyModelOptions options_from(const Metadata& metadata);
 }  // namespace detail
 
@@ -80,7 +83,10 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
   if constexpr (!any) name = M::name;
   Codecs codecs = detail::codecs_of(file, name, rewriter);
   const Vocabularies sizes{codecs.source.vocabulary.size(), codecs.target.vocabulary.size()};
-  auto parameters = std::make_unique<nn::Parameters>(file);
+  const Safetensors weights = detail::weights_of(file);
+  const bool f64 =
+      !weights.tensors.empty() && weights.tensors.begin()->second.dtype() == DType::f64;
+  auto parameters = std::make_unique<nn::Parameters>(weights, f64 ? DType::f64 : DType::f32);
   const auto made = [&]() -> M {
     if constexpr (any) {
       return {*parameters, detail::options_from(file.metadata), sizes};
@@ -92,7 +98,7 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
     }
   };
   M model = made();
-  detail::require_used(file, *parameters);
+  detail::require_used(weights, *parameters);
   return {std::move(parameters), std::move(model), std::move(codecs), file.metadata, file.checksum};
 }
 

@@ -104,9 +104,12 @@ Parameters::Parameters(Safetensors weights, DType dtype) : Parameters(0, dtype) 
   weights_ = std::move(weights);
 }
 
-Tensor Parameters::initial_values(const std::string& path, const Shape& shape,
-                                  const Init& init) const {
-  if (weights_) return find_tensor(*weights_, path, shape, dtype_).clone();
+Tensor Parameters::initial_values(const std::string& path, const Shape& shape, const Init& init) {
+  if (weights_) {
+    const Tensor values = find_tensor(*weights_, path, shape, dtype_).clone();
+    weights_->tensors.erase(path);
+    return values;
+  }
   Tensor values = Tensor::uninitialized(shape, DType::f64, "Parameters");
   Random random(seed_, path);
   const InLayer parameter(path);

@@ -49,7 +49,7 @@ class Parameters {
   explicit Parameters(std::uint64_t seed = 1, DType dtype = DType::f32);
 
   /// Uses the tensors of a file instead of initial values. `add` throws, before it allocates
-  /// memory, if the file has no tensor of that path, shape and dtype.
+  /// memory, if the file has no tensor of that path, shape and dtype. It releases the tensor it used.
   explicit Parameters(Safetensors weights, DType dtype = DType::f32);
 
   Parameters(const Parameters&) = delete;
@@ -86,7 +86,7 @@ class Parameters {
   DType dtype() const { return dtype_; }
 
  private:
-  Tensor initial_values(const std::string& path, const Shape& shape, const Init& init) const;
+  Tensor initial_values(const std::string& path, const Shape& shape, const Init& init);
 
   std::uint64_t seed_;
   DType dtype_;

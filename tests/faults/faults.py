@@ -184,7 +184,7 @@ FAULTS = [
     ("dropout of annotations uses the rate of embeddings", "models/papers.hpp", "rate_or(o.annotation_dropout, o.dropout)) {}",
      "rate_or(o.embedding_dropout, o.dropout)) {}"),
     ("model file: tensors without a parameter are accepted", "models/model_file.cpp",
-     "if (!parameters.contains(name) &&", "if (parameters.contains(name) &&"),
+     "if (!parameters.contains(name))", "if (parameters.contains(name))"),
     ("Transformer: select does not select the memory", "models/transformer.cpp",
      "{nn::select(state.memory, rows), nn::select(state.self, rows)}", "{state.memory, nn::select(state.self, rows)}"),
     ("Transformer: attention weights of the wrong layer", "models/transformer.cpp", "std::max<Index>(0, o.decoder_layers - 2)",

@@ -97,6 +97,15 @@ TEST_CASE("model_file: a paper's class and AnyModel read each other's files") {
               load<Bahdanau>(path));
 }
 
+TEST_CASE("model_file: f64 parameters are restored") {
+  const ScratchDirectory directory;
+  const auto path = directory / "model.safetensors";
+  nn::Parameters params(3, DType::f64);
+  const AnyModel model(params, test::options_from("luong", "embedding=3 hidden=4"), kSizes);
+  save(path, model, params, codecs());
+  CHECK(same_weights(*load(path).parameters, params));
+}
+
 TEST_CASE("model_file: a language model is restored") {
   const ScratchDirectory directory;
   const auto path = directory / "model.safetensors";
@@ -144,6 +153,10 @@ TEST_CASE("model_file: a file of another format or model is an error with the pa
         "checkpoint: 'target.E' is f32 (8, 3), but f32 (8, 5) was expected");
   for (const char* state : {"adam.m.x", "sgd.v.x", "average.x"})
     load(changed(directory, [&](auto& f) { f.tensors[state] = zeros({2}); }));  // no error
+  load(changed(directory, [](auto& f) {  // of another optimiser, as StepState::save writes it
+    f.tensors["lion.m.x"] = zeros({2});
+    f.metadata["lion.steps"] = "3";
+  }));
 }
 
 }  // namespace

@@ -196,10 +196,11 @@ void load_parameters(const Safetensors& file, Parameters& parameters) {
 Unmatched load_matching(const Safetensors& file, Parameters& parameters) {
   Unmatched rest;
   for (const auto& [name, w] : parameters) {
-    const Tensor* from = file.find(name);
+    const auto from = file.tensors.find(name);
     Tensor to = w.value();
-    if (from && from->shape() == to.shape() && from->dtype() == to.dtype()) {
-      copy(*from, to);
+    if (from != file.tensors.end() && from->second.shape() == to.shape() &&
+        from->second.dtype() == to.dtype()) {
+      copy(from->second, to);
     } else {
       rest.parameters.push_back(name);
     }
@@ -208,6 +209,7 @@ Unmatched load_matching(const Safetensors& file, Parameters& parameters) {
     if (!parameters.contains(name) || std::ranges::count(rest.parameters, name) > 0)
       rest.tensors.push_back(name);
   }
+  for (const auto& [name, reason] : file.refused) rest.tensors.push_back(name);
   return rest;
 }
 

@@ -14,10 +14,12 @@ namespace attune::nn {
 /// for each parameter, such as Adam's m.
 class StepState {
  public:
+  StepState(const StepState&) = delete;  // a copy would share the elements of the slots
   /// Number of steps so far.
   std::int64_t steps() const { return steps_; }
 
-  /// Adds the state to a checkpoint: metadata "NAME.steps", and each tensor as "PREFIX.PATH".
+  /// Adds the state to a checkpoint: metadata "NAME.steps", and each tensor as "PREFIX.PATH". Does
+  /// not store the learning rate.
   void save(Safetensors& file) const;
   /// Restores the state. Throws, and changes nothing, if a tensor is missing or has another shape
   /// or dtype, or if the number of steps is not an integer >= 0.
@@ -177,7 +179,9 @@ class MovingAverage : public StepState {
 /// Scope guard: the parameters have the values of their averages until its destruction.
 class ScopedAverage {
  public:
-  explicit ScopedAverage(MovingAverage& average) : average_(average) { average_.swap(); }
+  [[nodiscard]] explicit ScopedAverage(MovingAverage& average) : average_(average) {
+    average_.swap();
+  }
   ~ScopedAverage() { average_.swap(); }
   ScopedAverage(const ScopedAverage&) = delete;
   ScopedAverage& operator=(const ScopedAverage&) = delete;
@@ -302,7 +306,8 @@ class HalveOnPlateau {
 
   /// Adds the exact state to the metadata of a checkpoint: "plateau.rate", ".best" and ".waited".
   void save(Metadata& metadata) const;
-  /// Restores the state. Throws, and changes nothing, if an entry is missing or out of range.
+  /// Restores the state; then call adam.set_rate(plateau.rate()). Throws, and changes nothing, if an
+  /// entry is missing or out of range.
   void load(const Metadata& metadata);
 
  private:

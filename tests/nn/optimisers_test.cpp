@@ -131,6 +131,9 @@ TEST_CASE("optimisers: a state that does not fit is an error and changes nothing
   }
 }
 
+static_assert(!std::is_copy_constructible_v<nn::Adam> &&
+              !std::is_copy_constructible_v<nn::MovingAverage>);
+
 TEST_CASE("optimisers: the names of their state") {
   const auto names = [](const Kind& kind) {
     Safetensors file;

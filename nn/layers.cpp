@@ -103,10 +103,11 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
 Sequence join_steps(const Sequence& sequence, Index n) {
   check_sequence("join_steps", sequence);
   if (n < 1) fail("join_steps", "n = {} is less than 1", n);
-  const Mask& mask = sequence.mask;
+  const auto& [x, mask] = sequence;
   const UnfoldOptions joined{.width = n, .stride = n, .after = n - 1};
   if (!mask.defined()) return {windows(sequence, joined), mask};
-  const Tensor firsts = unfold(mask.reshape({mask.dim(0), mask.dim(1), 1}), {.stride = n});
+  const Tensor firsts =
+      unfold(mask.to(x.dtype()).reshape({mask.dim(0), mask.dim(1), 1}), {.stride = n});
   return {windows(sequence, joined), Mask::unchecked(firsts.reshape({firsts.dim(0), mask.dim(1)}))};
 }
 

@@ -199,16 +199,15 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
 Mask mask_of(std::span<const Index> lengths, DType dtype) {
   if (lengths.empty()) fail("mask_of", "there are no lengths");
   const auto batch = static_cast<Index>(lengths.size());
-  Tensor mask = zeros({*std::ranges::max_element(lengths), batch}, dtype);
-  visit_elements("mask_of", std::tie(mask), [&](auto* to) {
-    for (Index b = 0; b < batch; ++b) {
-      const Index length = lengths[b];
-      if (length < 1)
-        fail("mask_of", "the length of sequence {} is {}, but must be at least 1", b, length);
-      for (Index t = 0; t < length; ++t) to[t * batch + b] = 1;
-    }
-  });
-  return Mask::unchecked(mask);
+  Tensor mask = zeros({*std::ranges::max_element(lengths), batch});
+  float* to = mask.mutable_data<float>();
+  for (Index b = 0; b < batch; ++b) {
+    const Index length = lengths[b];
+    if (length < 1)
+      fail("mask_of", "the length of sequence {} is {}, but must be at least 1", b, length);
+    for (Index t = 0; t < length; ++t) to[t * batch + b] = 1;
+  }
+  return Mask::unchecked(mask.to(dtype));
 }
 
 std::vector<Index> lengths_of(const Mask& mask) {

@@ -201,6 +201,18 @@ TEST_CASE("join_steps: n steps are concatenated; missing steps and padding are z
   CHECK(identical(nn::join_steps({x, {}}, 1).x.value(), x));
 }
 
+TEST_CASE("Conv1d, join_steps: a mask of integers is read like one of the input's dtype") {
+  nn::Parameters params(3, DType::f64);
+  const nn::Conv1d conv(params, 3, 2, {.width = 3});
+  const Tensor x = randn({9, 2, 3}, DType::f64), mask = ragged_mask(9, {7, 5});
+  const auto check = [](const nn::Sequence& of_integers, const nn::Sequence& expected) {
+    CHECK(identical(of_integers.x.value(), expected.x.value()));
+    CHECK(identical(of_integers.mask.to(DType::f64), expected.mask));
+  };
+  check(conv({x, mask.to(DType::i32)}), conv({x, mask}));
+  check(nn::join_steps({x, mask.to(DType::i32)}, 2), nn::join_steps({x, mask}, 2));
+}
+
 constexpr Index kSteps = 4, kBatch = 3, kSize = 6;
 
 /// The equations, one position and one head at a time.

@@ -128,7 +128,8 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& 
   const Var q = query_(query);
   const InLayer layer(path_);
   const auto differentiated = [](const Var& x) { return recorded(x); };
-  if (!differentiated(q) && std::ranges::none_of(cache.keys_values, differentiated)) {
+  const bool drops = Training::random() && options_.dropout > 0;
+  if (!drops && !differentiated(q) && std::ranges::none_of(cache.keys_values, differentiated)) {
     std::vector<Tensor> entries;
     for (const Var& entry : cache.keys_values) entries.push_back(entry.value());
     const AttentionStep step = attention_step(q.value(), entries, cache.rows, options_.heads);

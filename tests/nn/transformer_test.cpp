@@ -55,6 +55,21 @@ KeyValueCache cache_of(const Var& kv, const Tensor& mask, std::vector<std::int32
   return cache;
 }
 
+TEST_CASE("MultiHeadAttention: dropout applies to a step with and without gradient") {
+  Parameters params(1, DType::f64);
+  const MultiHeadAttention layer(params, kSize, {.heads = 2, .dropout = 0.5}, kMemory);
+  const KeyValueCache cache = cache_of(layer.precompute(h), ones({4, 3}, DType::f64), {0, 1, 2});
+  const auto step = [&] {
+    Random random(3);
+    const Training training(random);
+    return layer.step(x[0], cache).y.value();
+  };
+  const Tensor recorded = step();
+  CHECK(difference(recorded, layer.step(x[0], cache).y.value()) > 0.01);
+  const NoGrad no_grad;
+  CHECK(identical(step(), recorded));
+}
+
 TEST_CASE("MultiHeadAttention: a step equals the query among others, with and without gradient") {
   Parameters params(1, DType::f64);
   const MultiHeadAttention layer(params, kSize, {.heads = 4}, kMemory);

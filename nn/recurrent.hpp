@@ -241,12 +241,12 @@ class Stacked {
     });
   }
 
-  /// The input's share of the lowest layer's gates: (..., in) -> (..., gates · H)
+  /// The gate inputs of layer1: (..., in) -> (..., gates · H), see Recurrent::input.
   Var input(const Var& x) const { return layers_.front().input(x); }
 
-  /// One step of all layers from the lowest one's share of the input, xw (B, gates · H): what a
-  /// decoder does. `states` is the `last` of the step before; empty: all zero. Throws when there
-  /// are states, but not one for each layer.
+  /// One step of all layers, for a decoder: gate inputs of layer1 xw (B, gates · H), and `last` of
+  /// the previous step (empty: zeros) -> h (B, H) and the new states. Throws unless there is one
+  /// state for each layer.
   Output step(const Var& xw, const State& states) const {
     return run_layers(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
       const auto next = layers_[l].step(l == 0 ? in : layers_[l].input(in), state);

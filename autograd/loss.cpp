@@ -93,6 +93,12 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
   checked_ids("cross_entropy", "target", targets, check['V']);
 }
 
+/// Broadcasting would give the mean over all pairs of elements.
+void require_same_shape(const char* operation, const Var& y, const Var& target) {
+  if (y.shape() != target.shape())
+    fail(operation, "{} and the target {} differ", y.shape(), target.shape());
+}
+
 Var reduced(const Var& losses, Reduction reduction) {
   return reduction == Reduction::sum ? sum(losses) : mean(losses);
 }
@@ -104,7 +110,7 @@ Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
     fail("cross_entropy", "targets {} and logits {} differ", q.shape(), logits.shape());
   if (options.smoothing != 0)
     fail("cross_entropy", "label smoothing of target distributions is not supported");
-  const Var losses = -sum(q * log_softmax(logits), -1);
+  const Var losses = -sum(where(q != 0, q * log_softmax(logits), 0.0), -1);
   check_shapes("cross_entropy", "logits", logits, losses.value(), mask);
   const Tensor words = flat_mask("cross_entropy", mask, logits);
   const double scale = scale_of("cross_entropy", options.reduction, words, losses.size());
@@ -115,11 +121,13 @@ Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
 }  // namespace
 
 Var mse_loss(const Var& y, const Var& target, Reduction reduction) {
+  require_same_shape("mse_loss", y, target);
   return reduced(square(y - target), reduction);
 }
 
 Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Reduction reduction) {
-  return reduced(softplus(logits) - targets * logits, reduction);
+  require_same_shape("binary_cross_entropy_with_logits", logits, targets);
+  return reduced(targets * softplus(-logits) + (1 - targets) * softplus(logits), reduction);
 }
 
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,

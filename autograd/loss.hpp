@@ -25,11 +25,11 @@ struct CrossEntropyOptions {
 Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
                   const CrossEntropyOptions& options = {});
 
-/// The squared error (y - target)², reduced over all elements.
+/// The squared error (y - target)², reduced over all elements. Throws unless the shapes are equal.
 Var mse_loss(const Var& y, const Var& target, Reduction reduction = Reduction::mean);
 
 /// -t log σ(x) - (1 - t) log(1 - σ(x)) for logits x and targets t in [0, 1], reduced over all
-/// elements. Computed as log(1 + eˣ) - t x.
+/// elements. Throws unless the shapes are equal.
 Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets,
                                      Reduction reduction = Reduction::mean);
 

@@ -75,6 +75,27 @@ TEST_CASE("cross_entropy: errors name what is wrong") {
   }
 }
 
+TEST_CASE("cross_entropy: a token with probability 0 in the target may have the logit -inf") {
+  const Var logits = variable(Tensor::of<double>({1, 3}, {1, 1, -INFINITY}));
+  const Var loss = cross_entropy(logits, Tensor::of<double>({1, 3}, {0.5, 0.5, 0}));
+  CHECK(loss.item() == doctest::Approx(std::log(2)));
+  CHECK(backward(loss)[logits].to_vector<double>() == std::vector<double>{0, 0, 0});
+}
+
+TEST_CASE("mse_loss, binary_cross_entropy_with_logits: other shapes are errors, not broadcast") {
+  CHECK_ERROR("mse_loss: (3, 1) and the target (3) differ", mse_loss(zeros({3, 1}), zeros({3})));
+  CHECK_ERROR("binary_cross_entropy_with_logits: (3, 1) and the target (3) differ",
+              binary_cross_entropy_with_logits(zeros({3, 1}), zeros({3})));
+}
+
+TEST_CASE("binary_cross_entropy_with_logits: a small loss is precise in f32") {
+  for (const float t : {0.0f, 1.0f}) {
+    const Tensor x = full({1}, t == 1 ? 17 : -17), target = full({1}, t);
+    CHECK(binary_cross_entropy_with_logits(x, target).item() ==
+          doctest::Approx(std::log1p(std::exp(-17))));
+  }
+}
+
 TEST_CASE("cross_entropy: the sum over no positions and its gradient are 0") {
   const Var logits = variable(randn({3, 2, 5}, DType::f64));
   const Var total =

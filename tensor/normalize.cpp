@@ -127,6 +127,8 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
   for (const std::int32_t column : smoothing.unsmoothed) {
     if (column < 0 || column >= check['V'] || std::ssize(smoothing.unsmoothed) == check['V'])
       fail("cross_entropy", "column {} without smoothing is not in 0 to {}", column, check['V']);
+    if (std::ranges::count(smoothing.unsmoothed, column) > 1)
+      fail("cross_entropy", "column {} without smoothing is repeated", column);
   }
 }
 

@@ -157,6 +157,10 @@ TEST_CASE("cross_entropy_forward: a column without a share of the smoothing may 
   };
   CHECK(std::abs(loss_of(reals({1, 3}, {0, -infinity, 0})) - std::log(2)) <= 1e-15);
   CHECK(loss_of(reals({1, 3}, {0, 0, -infinity})) == infinity);
+  const std::vector<std::int32_t> twice{1, 1};
+  CHECK_ERROR("cross_entropy: column 1 without smoothing is repeated",
+              cross_entropy_forward(zeros({1, 4}), ints({1}, {0}), {},
+                                    {.epsilon = 0.5, .unsmoothed = twice}));
 }
 
 TEST_CASE("log_sum_exp: large, infinite and NaN elements at any position") {

@@ -210,6 +210,7 @@ AffineLogits::operator Var() const {
 }
 
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
+  if (b.rank() == 2 && a.rank() > 2 && !transpose.a) return matmul(a, b, transpose);
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
       .wrt(a,  // dA = dC·Bᵀ, transposed if A is
            [b = b.value(), transpose, shape = a.shape()](const Tensor& dc) {

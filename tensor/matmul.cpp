@@ -210,6 +210,7 @@ Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose t
 
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
   require_same_dtype("batched_matmul", a, b);
+  if (b.rank() == 2 && a.rank() > 2 && !transpose.a) return matmul(a, b, transpose);
   const bool same = a.rank() >= 2 && a.rank() == b.rank() &&
                     std::equal(a.shape().begin(), a.shape().end() - 2, b.shape().begin());
   if (!same && a.rank() >= 2 && b.rank() >= 2) {

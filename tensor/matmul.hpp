@@ -40,7 +40,8 @@ inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {})
 }
 
 /// (..., M, K) x (..., K, N) -> (..., M, N): one product for each index of the leading axes, which
-/// broadcast. With transpose.a, a is (..., K, M); with transpose.b, b is (..., N, K).
+/// broadcast. With transpose.a, a is (..., K, M); with transpose.b, b is (..., N, K). b (K, N) is one
+/// product, as in matmul.
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
 
 /// c[:, column : column + N] += aᵀ·b in place, for a (M, K), b (M, N), c (K, C).

@@ -186,7 +186,8 @@ TEST_CASE("batched_matmul: errors name both shapes and the transposes") {
   CHECK_ERROR("batched_matmul: shapes do not fit: (2, 3, 4)ᵀ x (2, 4, 5)",
               batched_matmul(a, zeros({2, 4, 5}), {.a = true}));
   CHECK_ERROR("batched_matmul: shapes do not fit: (2, 3, 4) x (2, 3, 5)",
-              batched_matmul(a, zeros({3, 5})));
+              batched_matmul(a, zeros({1, 3, 5})));
+  CHECK_ERROR("matmul: shapes do not fit: (2, 3, 4) x (3, 5)", batched_matmul(a, zeros({3, 5})));
   CHECK_THROWS_AS(batched_matmul(zeros({4}), zeros({4})), Error);
   CHECK_THROWS_AS(batched_matmul(a, zeros({2, 4, 5}, DType::f64)), Error);
 }

@@ -408,8 +408,8 @@ HWY_INLINE V GeluGate(D d, V x) {
 template <class T>
 HWY_INLINE void Gelu(const T* x, T* y, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto v = at.load(x);
-    at.store(hn::Mul(v, GeluGate(at.d, v)), y);
+    const auto v = math_detail::Cap<false>(at.d, std::numeric_limits<T>::lowest(), at.load(x));
+    at.store(hn::Mul(v, GeluGate(at.d, v)), y);  // -inf · 0 would be NaN
   });
 }
 

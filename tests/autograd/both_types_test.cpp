@@ -64,6 +64,11 @@ TEST_CASE("silu: limits at large |x|, with gradients 0 and dy") {
   }
 }
 
+TEST_CASE("gelu: limits at large |x|") {
+  const Tensor x = reals({6}, {-infinity, -1e20, -1000, 1000, 1e20, infinity});
+  for (const Tensor& y : {x, x.to(DType::f32)}) CHECK(identical(gelu(y), where(y > 0, y, -0.0)));
+}
+
 TEST_CASE("Functions: the gradient of a step function is 0, also at infinities and NaN") {
   const Tensor x = reals({3}, {-infinity, nan, infinity});
   using Step = Var (*)(const Var&);

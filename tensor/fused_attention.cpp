@@ -81,6 +81,8 @@ struct Problem {
     check("kv", kv, o.key_rows.defined() ? "M 2D" : "S B 2D");
     if (o.mask.defined()) check("mask", o.mask, "S B");
     require_same_dtype("attention", q, kv);
+    if (o.mask.defined() && o.key_rows.defined())
+      fail("attention", "mask and key_rows exclude each other");
     t = check['T'], s = check['S'], b = check['B'], d = check['D'];
     a = head_size("attention", o.heads, d);
     if (!(o.dropout >= 0 && o.dropout < 1))

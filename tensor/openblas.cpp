@@ -69,9 +69,10 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
   const auto transpose = [](const auto& x) { return x.transposed ? transposed : as_stored; };
   const auto size = [](Index n) { return static_cast<int>(n); };
   product_of_this_cpu.store(true, std::memory_order_relaxed);
+  const int n = threads();     // before the lock: waits for another thread's parallel_for
   static std::mutex one_call;  // the serial and OpenMP builds of OpenBLAS do not lock their buffers
   const std::lock_guard lock(one_call);
-  openblas().set_num_threads(threads());
+  openblas().set_num_threads(n);
   std::get<Gemm<T>*>(openblas().gemm)(row_major, transpose(a), transpose(b), size(c.rows),
                                       size(c.cols), size(a.cols), T(1), a.data, size(a.stride),
                                       b.data, size(b.stride), into == Into::add ? T(1) : T(0),

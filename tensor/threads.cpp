@@ -92,14 +92,15 @@ int floating_mode() { return std::fegetround(); }
 void set_floating_mode(int mode) { std::fesetround(mode); }
 #endif
 
-/// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode
-/// and precision.
+/// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode, precision and
+/// layer.
 struct Job {
   Index tiles;
   void (*run)(void* body, Index tile);
   void* body;
   decltype(floating_mode()) mode = floating_mode();
   Precision precision = attune::precision();
+  const std::string* layer_path = detail::layer_path;  // for error messages
 };
 
 /// Worker threads that execute the tiles of one job at a time.
@@ -179,11 +180,13 @@ class Pool {
     for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
       set_floating_mode(job_.mode);
       detail::thread_precision = job_.precision;
+      detail::layer_path = job_.layer_path;
+      const Index tile = job_.tiles - left;
       try {
-        job_.run(job_.body, job_.tiles - left);
+        job_.run(job_.body, tile);
       } catch (...) {
         std::lock_guard lock(error_mutex_);
-        if (!error_) error_ = std::current_exception();
+        if (!error_ || tile < error_tile_) error_ = std::current_exception(), error_tile_ = tile;
       }
       done_.fetch_add(1, std::memory_order_release);
     }
@@ -210,7 +213,8 @@ class Pool {
   alignas(64) std::atomic<Index> done_{0};
   alignas(64) Job job_{};
   std::mutex error_mutex_;
-  std::exception_ptr error_;
+  std::exception_ptr error_;  // of the first tile that threw, whatever the number of threads
+  Index error_tile_ = 0;
 };
 
 int initial_threads() {

@@ -2,9 +2,9 @@
 
 FAULTS = [
     # Threads and memory
-    ("a tile is skipped", "tensor/threads.cpp", "job_.run(job_.body, job_.tiles - left);",
-     "if (left != 2) job_.run(job_.body, job_.tiles - left);"),
-    ("a tile runs with the wrong index", "tensor/threads.cpp", "job_.tiles - left);", "job_.tiles - left + (left == 3));"),
+    ("a tile is skipped", "tensor/threads.cpp", "job_.run(job_.body, tile);",
+     "if (left != 2) job_.run(job_.body, tile);"),
+    ("a tile runs with the wrong index", "tensor/threads.cpp", "job_.tiles - left;", "job_.tiles - left + (left == 3);"),
     ("the number of tiles is stored before the job", "tensor/threads.cpp",
      """    job_ = job;
     done_.store(0, std::memory_order_relaxed);
@@ -14,7 +14,7 @@ FAULTS = [
     job_ = job;
     done_.store(0, std::memory_order_relaxed);
 """),
-    ("the exception of a tile is lost", "tensor/threads.cpp", "if (!error_) error_ = std::current_exception();", ""),
+    ("the exception of a tile is lost", "tensor/threads.cpp", "error_ = std::current_exception(), error_tile_ = tile;", "error_tile_ = tile;"),
     ("tiles run in the worker's floating-point mode", "tensor/threads.cpp",
      "set_floating_mode(job_.mode);", ""),
     ("exit in a tile joins the pool's threads", "tensor/threads.cpp",

@@ -265,7 +265,7 @@ def main():
     train_step = options.build / "bench/train_step"
     for program in [train_step] + ([options.build / "bench/parts"] if options.parts else []):
         if not program.exists():
-            fail(f"{program} does not exist: meson setup build && ninja -C build bench/{program.name}")
+            fail(f"{program} does not exist: ./tests/run.sh builds it")
     variables = {k: v for k, v in os.environ.items() if k.startswith(("OPENBLAS_", "ATTUNE_", "OMP_"))}
     if variables:
         say("environment of both programs: " + " ".join(f"{k}={v}" for k, v in variables.items()))

@@ -11,7 +11,8 @@ namespace attune {
 
 /// Names the backends of matrix products: "attune (avx3)", the library's own kernels, or "OpenBLAS
 /// (Cooperlake) and attune (avx3)". A precision other than f32 is appended, ", bf16 by AMX". Two
-/// processes with equal names compute the same bits. With different names, rounding may differ.
+/// processes with equal names compute the same bits; with OpenBLAS, if the number of threads is also
+/// equal. With different names, rounding may differ.
 ///
 /// The environment variable ATTUNE_PRODUCTS selects the backend: `attune` (default) or `openblas`.
 /// OpenBLAS computes f32 and f64 products of at least 2^20 multiply-adds and 5 rows, on as many

@@ -13,7 +13,8 @@
 // * Tiles run in the caller's floating-point mode: rounding, flushing of subnormals, traps (only
 //   rounding with C libraries other than glibc).
 // * std::exit in a tile ends the process without waiting for the other tiles.
-// * After fork(), the child process may only call exec: it does not have the threads of the pool.
+// * After fork(), the child process does not have the threads of the pool: it may only call exec,
+//   unless the parent called set_threads(1) before.
 #pragma once
 
 #include <algorithm>

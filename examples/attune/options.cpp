@@ -93,8 +93,8 @@ OptionList data_options(TrainOptions& o) {
              o.nfc),
       choice("joint", "share one set of subwords and one vocabulary between both sides", o.joint),
       choice("truecase",
-             "truecasing: give the first word of each sentence, and lines in capitals, their most "
-             "frequent case",
+             "truecasing: give the first word of each sentence, words in an unknown case and lines "
+             "in capitals their most frequent case",
              o.truecase),
       option("min-count", "replace tokens with fewer occurrences than this by <unk>",
              o.minimum_count, 1, many),
@@ -224,7 +224,8 @@ OptionList predict_options(UseOptions& o) {
           sampled(option("top-k", "with --sample: sample from the k most likely tokens; 0: all",
                          o.sampling.top_k, 0, 1 << 30)),
           sampled(option(
-              "top-p", "with --sample: sample from the most likely tokens, up to this probability",
+              "top-p",
+              "with --sample: draw among the most likely tokens, up to this probability in total",
               o.sampling.top_p, 1e-9, 1)),
           sampled(option("seed", "with --sample: random seed", o.sampling.seed, 0, 1e18)),
           option("batch", "sources per batch", o.batch, 1, 4096),
@@ -283,8 +284,9 @@ OptionList options_of(UseOptions& o, unsigned command) {
       {paths("model",
              command == compare_command
                  ? "checkpoint, or output directory of train; repeated for each model to compare"
-                 : "checkpoint, or output directory of train (default: the model trained last); "
-                   "several models, or a directory of train --seeds, form an ensemble",
+                 : "checkpoint, or output directory of train (default: the newer one of "
+                   "attune-model and build/quickstart); several models, or a directory of train "
+                   "--seeds, form an ensemble",
              o.models)});
   add(evaluate_command,
       {paths("reference", "text file with more reference targets; can be repeated", o.references)});
@@ -293,8 +295,11 @@ OptionList options_of(UseOptions& o, unsigned command) {
        swap(o.columns, o.target)});
   add(predict_command, {option("file", "text file with one source per line", o.file)});
   add(measures | predict_command | align_command, search_options(o));
-  Option unknown = choice("unk", "allow <unk> in predictions; implied by --replace-unknown",
-                          o.search.output_tokens, {"no", "yes"});
+  Option unknown =
+      choice("unk",
+             command == predict_command ? "allow <unk> in predictions; implied by --replace-unknown"
+                                        : "allow <unk> as a target token",
+             o.search.output_tokens, {"no", "yes"});
   unknown.is_flag = true;
   add(measures | predict_command | align_command | score_command, {unknown});
   add(report_command | predict_command,

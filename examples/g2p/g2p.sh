@@ -3,8 +3,8 @@
 #   examples/g2p/g2p.sh DATA            one model per language (half an hour on two cores)
 #   examples/g2p/g2p.sh DATA 5          five per language, evaluated one by one and as an ensemble
 #   examples/g2p/g2p.sh DATA 3 fre hun  three per language, for these languages only
-# DATA is the directory with fre_train.tsv, fre_dev.tsv and so on: data/medium, and data/high for
-# English, of SIGMORPHON 2021, task 1 (github.com/sigmorphon/2021-task1). Installs packages and
+# DATA is a directory with fre_train.tsv, fre_dev.tsv and so on: data/medium of SIGMORPHON 2021,
+# task 1 (github.com/sigmorphon/2021-task1), and eng_us_*.tsv of its data/high. Installs packages and
 # builds into build/. Can be repeated: skips finished steps, and resumes an interrupted training.
 set -eu
 models=${2-1}

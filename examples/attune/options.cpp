@@ -351,13 +351,14 @@ void set_model(TrainOptions& o, const std::string& name) {
   o.model = models::model_options(name);
   const OptionList own = options_of(o.model);
   const char* size = o.sentences ? "256" : "128";
-  for (const auto& [option, value] : {std::pair("embedding", o.sentences ? "256" : "64"),
-                                      {"hidden", size},
-                                      {"attention", size},
-                                      {"readout", size},
-                                      {"encoder-layers", o.sentences ? "1" : "2"},
-                                      {"dropout", o.sentences ? "0.2" : "0.3"},
-                                      {"label-smoothing", "0.1"}})
+  for (const auto& [option, value] :
+       {std::pair("embedding", o.sentences ? "256" : "64"),
+        {"hidden", size},
+        {"attention", size},
+        {"readout", size},
+        {name == "transformer" ? "" : "encoder-layers", o.sentences ? "1" : "2"},
+        {"dropout", o.sentences ? "0.2" : "0.3"},
+        {"label-smoothing", "0.1"}})
     if (const Option* one = models::find(own, option)) one->set(value);
 }
 

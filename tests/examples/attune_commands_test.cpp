@@ -430,6 +430,7 @@ TEST_CASE(
     const std::string all = output_of({"train", "--model", kind.name, "--help-all"});
     for (const models::Option& one : models::options_of(own))
       CHECK_MESSAGE(contains(all, "--" + one.name + " "), one.name);
+    if (std::string(kind.name) == "transformer") CHECK(contains(all, "layers of the encoder [3]"));
   }
 }
 

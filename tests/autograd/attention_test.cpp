@@ -98,6 +98,9 @@ TEST_CASE("attention: errors name what does not fit") {
   const Tensor rows = Tensor::of({3, 1}, {0, 1, 0});
   CHECK_ERROR("attention: query_rows: row 0 occurs twice",
               attention(zeros({2, 4}), zeros({5, 1, 8}), {.query_rows = rows}));
+  CHECK_ERROR("attention: mask and key_rows exclude each other",
+              attention(zeros({2, 1, 4}), zeros({3, 8}),
+                        {.mask = ones({2, 1}), .key_rows = rows.slice(0, 2)}));
   CHECK_ERROR("attention: key_rows: row 2 is missing",
               attention(zeros({2, 1, 4}), zeros({3, 8}), {.key_rows = rows.slice(0, 2)}));
   CHECK_ERROR("attention: kv (M, 2D) is (5, 3, 8), but 2 axes were expected",

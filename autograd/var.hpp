@@ -50,7 +50,8 @@ class Var {
 /// Prints the value as a Tensor.
 inline std::ostream& operator<<(std::ostream& out, const Var& x) { return out << x.value(); }
 
-/// A variable: a leaf that gets a gradient, such as a parameter. Throws unless it is f32 or f64.
+/// A variable: a leaf that gets a gradient, such as a parameter. Shares the elements of `value`, so
+/// an optimiser's step changes them. Throws unless it is f32 or f64.
 Var variable(Tensor value);
 
 /// The value as a constant, without history.

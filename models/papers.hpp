@@ -375,7 +375,7 @@ class SutskeverDecoder {
   using Output = Var;                             // (B, H)
   using Step = DecoderStep<Output, State>;
 
-  /// The final states of the source must have size H.
+  /// The source must have one final state of size H for each layer.
   SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
       : target_(target_vectors(scope, o)),
         cell_(o.cell),

@@ -67,7 +67,7 @@ struct SearchOptions {
   double length_penalty = 0;    // α
   double coverage_penalty = 0;  // β
   Index best = 1;               // number of hypotheses returned per sentence, at most K
-  bool weights = true;          // whether to return attention weights
+  bool weights = true;          // return attention weights; implied by a coverage_penalty
   OutputTokens output_tokens = OutputTokens::words;
   /// Ids of `<s>` and `</s>`. With end = -1 there is no end token, as in some character language
   /// models, and every sentence has max_length tokens.

@@ -202,7 +202,8 @@ class ScopedAverage {
 ///
 /// Skip a step if its loss or a gradient is non-finite. The training loop decides when to stop, for
 /// example by `skipped_in_a_row`. Training diverges if the loss of each of the last 50 steps
-/// exceeds twice that of the first step, which is about the loss of a uniform prediction.
+/// exceeds twice that of the first step, which is about the loss of a uniform prediction. This needs
+/// a positive first loss: divergence of a log-density is not detected.
 class DivergenceMonitor {
  public:
   static constexpr double factor = 2;

@@ -73,7 +73,8 @@ struct UnfoldOptions {
 Index windows_of(Index steps, const UnfoldOptions& options);
 
 /// The windows of x (T, B, D) -> (T', B, width · D), T' = windows_of(T, options):
-/// y[t] = [x[t · stride - before]; ...; x[t · stride - before + width - 1]]
+/// y[t] = [x[t · stride - before]; ...; x[t · stride - before + width - 1]], with zeros beyond the
+/// ends. Throws unless x is f32 or f64.
 Tensor unfold(const Tensor& x, const UnfoldOptions& options);
 
 /// The gradient of unfold: adds every element of dy (T', B, width · D) to the element of (T, B, D)

@@ -129,7 +129,10 @@ class Tensor {
   }
   Tensor reshape(std::span<const Index> extents) const;
 
+  /// A copy with a buffer of its own.
   Tensor clone() const;
+  /// Converts the elements; to i32 truncates towards zero, and throws for NaN and out of range. If
+  /// the dtype is equal, shares the elements instead of copying.
   Tensor to(DType dtype) const;
 
   /// True if this is the only owner of the buffer, which may then be overwritten.
@@ -183,7 +186,7 @@ inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(s
 Tensor arange(Index n, DType dtype = DType::i32);
 /// begin, begin + step, ... up to, but not including, end. step may be negative. Throws if it is 0.
 Tensor arange(double begin, double end, double step = 1, DType dtype = DType::i32);
-/// n evenly spaced numbers from begin to end, both included.
+/// n evenly spaced numbers from begin to end, both included. Throws unless n >= 1.
 Tensor linspace(double begin, double end, Index n, DType dtype = DType::f32);
 /// The identity matrix (n, n).
 Tensor eye(Index n, DType dtype = DType::f32);

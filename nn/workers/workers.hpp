@@ -45,8 +45,8 @@ struct WorkersOptions {
 class Workers {
  public:
   /// Joins the group of workers. Workers on one machine divide its CPUs among themselves, so
-  /// construct it before the first use of threads. Throws if MPI is not usable, or on a second
-  /// Workers.
+  /// construct it before the first use of threads. Throws if MPI is not usable, or, if a
+  /// launcher started the program, on a second Workers.
   explicit Workers(const WorkersOptions& options = {});
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -75,7 +75,7 @@ class Workers {
   };
 
   /// Σ_s weights[s] · loss(s) and its gradients, for s = 0 .. weights.size() - 1. With several
-  /// shards, every parameter has a gradient, which may be zero. Skips shards with weight 0. Throws
+  /// shards, every parameter has a gradient, which may be zero. Skips those with weight 0. Throws
   /// on fewer shards than workers; throws Cancelled in all workers if one is cancelled.
   Sum backward(const Parameters& parameters, std::span<const double> weights,
                const std::function<Var(Index shard)>& loss);

@@ -52,7 +52,7 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
 }
 
 Safetensors weights_of(const Safetensors& file) {
-  Safetensors weights = file;
+  Safetensors weights{.tensors = file.tensors, .metadata = {}, .refused = file.refused};
   std::erase_if(weights.tensors, [&](const auto& entry) {
     const std::string owner = entry.first.substr(0, entry.first.find('.'));
     return owner == "adam" || owner == "sgd" || owner == "average" ||

@@ -43,7 +43,7 @@ void store(Safetensors& file, const std::string& name, const OptionList& options
 /// Throws unless the file has this format and the model `name`; an empty name means any model.
 Codecs codecs_of(const Safetensors& file, const std::string& name,
                  const text::RewriterFromJson& rewriter);
-/// The file without the tensors of optimisers and averages: those whose name begins with "NAME." if
+/// The tensors without those of optimisers and averages: those whose name begins with "NAME." if
 /// there is an entry "NAME.steps", see nn::StepState.
 Safetensors weights_of(const Safetensors& file);
 /// Throws if there is a tensor that is not a parameter.

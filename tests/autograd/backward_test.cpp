@@ -135,15 +135,6 @@ TEST_CASE("backward: a captured gradient that was modified in place is an error"
       return backward(y + before));
 }
 
-TEST_CASE("backward: a captured result that was modified in place is an error") {
-  const Var x = variable(reals({2}, {0.5, 1}));
-  const Var y = exp(x);
-  Tensor values = y.value();
-  scale_in_place(values, 2);
-  CHECK(
-      error_of([&] { return backward(sum(y)); }).starts_with("backward of exp: a tensor (2) that"));
-}
-
 TEST_CASE("backward: a modified input of a deferred product is an error") {
   for (int uses : {1, 3}) {
     CAPTURE(uses);
@@ -440,13 +431,6 @@ TEST_CASE("backward: what a pullback computes with Vars is not recorded") {
   std::ignore = backward(y);
   CHECK_FALSE(recorded);
   CHECK((x * x).requires_gradient());
-}
-
-TEST_CASE("backward: gradients of all paths through a diamond add up") {
-  const Var x = scalar_variable(3);
-  const Var y = x * x;
-  const Var z = y + y * y;  // x² + x⁴
-  CHECK(backward(z)[x].item() == 2 * 3 + 4 * 27);
 }
 
 TEST_CASE("backward: an operand that is used twice gets the sum of both gradients") {

@@ -6,9 +6,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/normalize.hpp>
 
 #include "support/ctc_readings.hpp"
 #include "support/golden.hpp"

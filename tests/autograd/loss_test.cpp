@@ -6,7 +6,6 @@
 #include <attune/autograd/reference.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/normalize.hpp>
-#include <attune/tensor/random.hpp>
 
 #include "support/same_function.hpp"
 

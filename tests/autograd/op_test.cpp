@@ -151,13 +151,6 @@ TEST_CASE("Ops: of equal maxima or minima, the first gets the gradient") {
   CHECK(identical(smaller[b], reals({3}, {0, 0, 30})));
 }
 
-TEST_CASE("Ops: rows of a table that no id selects have gradient 0") {
-  const Var table = variable(randn({4, 2}, DType::f64));
-  const Gradients gradients =
-      backward(gather(table, ints({3}, {2, 0, 2})), reals({3, 2}, {1, 2, 3, 4, 5, 6}));
-  CHECK(identical(gradients[table], reals({4, 2}, {3, 4, 0, 0, 6, 8, 0, 0})));
-}
-
 TEST_CASE("Ops: errors name the operation and both shapes, axes and dtypes") {
   const Var a = zeros({3, 2}), b = zeros({3, 4}), n = ints({3}, {1, 2, 3});
   CHECK_ERROR("add: shapes (3, 2) and (3, 4) do not broadcast", a + b);
@@ -309,15 +302,6 @@ TEST_CASE("log_sum_exp: elements of -∞ have gradient 0, also if there are no o
     const Tensor dx = gradient([](const Var& v) { return log_sum_exp(v, 1); }, x, ones({2}, dtype));
     CHECK(difference(dx.to(DType::f64), reals({2, 3}, {0, 0.5, 0.5, 0, 0, 0})) <= 1e-7);
   }
-}
-
-TEST_CASE("log_sum_exp: gradients depend on differences only, at any common offset") {
-  const Tensor x = reals({4}, {0, 1, 2, 3});
-  const auto dx = [](const Tensor& of) {
-    return gradient([](const Var& v) { return log_sum_exp(v, 0); }, of, ones({}, of.dtype()));
-  };
-  for (const double offset : {1e4, 1e6})
-    CHECK(difference(dx((x + offset).to(DType::f32)).to(DType::f64), dx(x)) <= 1e-6);
 }
 
 TEST_CASE("Ops: axes of extent 1 and 0") {

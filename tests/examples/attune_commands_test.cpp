@@ -4,7 +4,6 @@
 #include <attune/models/any_model.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/precision.hpp>
 
 #include "attune_program.hpp"
 #include "terminal.hpp"

@@ -101,11 +101,6 @@ inline const Arguments small = {
 inline const Arguments tiny =
     small + Arguments{"--encoder-layers", "1", "--readout", "16", "--max-tokens", "100"};
 inline const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};
-/// Eight epochs of 25 updates, with all features that have state.
-inline const Arguments with_state =
-    tiny + Arguments{"--epochs",   "8",  "--validate-every", "20", "--average", "0.9",
-                     "--halve",    "1",  "--warm-up",        "10", "--dropout", "0.1",
-                     "--patience", "100"};
 
 /// WORD TAB PHONES. Words consist of syllables; "sh" is one phone, a final "e" is silent.
 inline std::string word(std::mt19937& random, bool swapped) {

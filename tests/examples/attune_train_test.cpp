@@ -1,11 +1,9 @@
 // End-to-end tests of `attune train` on sentences.
-#include <regex>
 #include <set>
 
 #include <fmt/format.h>
 
 #include <attune/models/text/tokenizer.hpp>
-#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/precision.hpp>
 
 #include "attune/letters.hpp"

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/check.hpp>
 
 namespace {

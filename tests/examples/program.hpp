@@ -1,8 +1,6 @@
 // Runs the program under test (PROGRAM).
 #pragma once
 
-#include <csignal>
-
 #include "tools.hpp"
 
 namespace attune::test {

@@ -1,7 +1,6 @@
 // Runs a program in a pseudo-terminal, with simulated input.
 #pragma once
 
-#include <chrono>
 #include <csignal>
 #include <stdexcept>
 #include <string>

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <vector>
 
-#include <attune/models/text/utf8.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 

@@ -5,7 +5,6 @@
 //     are computed; in smooth graphs they agree with central differences;
 //   * if a value is overwritten in place, backward throws or its gradients do not change.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>

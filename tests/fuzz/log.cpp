@@ -1,8 +1,5 @@
 // Training logs: reading, writing and charts.
 #include <cmath>
-#include <fstream>
-#include <iterator>
-#include <vector>
 
 #include "attune/chart.hpp"
 #include "attune/run_directory.hpp"

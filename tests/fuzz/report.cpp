@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include <attune/models/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>

@@ -1,5 +1,4 @@
 // TSV files of pairs: survey, normalisation, tokens and held-out pairs.
-#include <attune/models/text/utf8.hpp>
 
 #include "attune/data.hpp"
 #include "attune/output.hpp"

@@ -1,5 +1,4 @@
 // Arbitrary bytes as text: UTF-8 validation, code points, words, tokens, escaping.
-#include <algorithm>
 #include <numeric>
 
 #include <attune/models/heatmap.hpp>

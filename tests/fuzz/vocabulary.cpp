@@ -1,6 +1,5 @@
 // Vocabularies: files with one token per line, and the JSON format of checkpoints.
 #include <algorithm>
-#include <vector>
 
 #include <attune/models/text/tokenizer.hpp>
 

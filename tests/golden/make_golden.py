@@ -277,63 +277,36 @@ def gru_parameters(rng, inputs, hidden, name=""):
             name + "b_hn": rng.normal(hidden, scale=0.5)}
 
 
-def make_bidirectional_lstm():
-    case = Case("bidirectional_lstm")
-    rng = Random(104)
+def make_bidirectional(kind, name, seed):
+    case = Case(name)
+    rng = Random(seed)
     mask = mask_of(LENGTHS, T)
-    variables = {"x": rng.normal(T, B, D), **lstm_parameters(rng, D, H, "forward."),
-                 **lstm_parameters(rng, D, H, "backward.")}
+    lstm = kind is nn.LSTM
+    parameters = lstm_parameters if lstm else gru_parameters
+    letters = ("h", "c") if lstm else ("h",)
+    places = ("forward.", "backward.")
+    variables = {"x": rng.normal(T, B, D), **parameters(rng, D, H, places[0]),
+                 **parameters(rng, D, H, places[1])}
 
     def by_module(p):
-        weights = {**torch_weights(p, "forward."), **torch_weights(p, "backward.", "_reverse")}
-        h, (h_last, c_last) = run_module(nn.LSTM, p["x"], p["mask"], weights)
-        return {"h": h, "forward.h_last": h_last[0], "forward.c_last": c_last[0],
-                "backward.h_last": h_last[1], "backward.c_last": c_last[1]}
+        weights = {**torch_weights(p, places[0]), **torch_weights(p, places[1], "_reverse")}
+        h, last = run_module(kind, p["x"], p["mask"], weights)
+        last = last if lstm else (last,)
+        return {"h": h, **{f"{place}{n}_last": last[k][i] for i, place in enumerate(places)
+                           for k, n in enumerate(letters)}}
 
     def written_out(p):
-        zero = torch.zeros(B, H, dtype=torch.float64)
-        h_f, last_f = over_time(lstm_step(p, "forward."), p["x"], p["mask"], (zero, zero))
-        h_b, last_b = over_time(lstm_step(p, "backward."), p["x"], p["mask"], (zero, zero),
-                                reverse=True)
-        return {"h": torch.cat([h_f, h_b], 2), "forward.h_last": last_f[0],
-                "forward.c_last": last_f[1], "backward.h_last": last_b[0],
-                "backward.c_last": last_b[1]}
+        zero = (torch.zeros(B, H, dtype=torch.float64),) * len(letters)
+        both, outputs = [], {}
+        for place in places:
+            step = (lstm_step if lstm else gru_step)(p, place)
+            h, last = over_time(step, p["x"], p["mask"], zero, reverse=place == "backward.")
+            both.append(h)
+            outputs.update({f"{place}{n}_last": s for n, s in zip(letters, last)})
+        return {"h": torch.cat(both, 2), **outputs}
 
     evaluate(case, rng, by_module, variables, {"mask": mask}, padded={"h": mask},
              same_as=written_out)
-    case.write()
-
-
-def bidirectional_gru_by_module(p, x, mask):
-    """The outputs [forward; backward] and the last state of each direction."""
-    weights = {**torch_weights(p, "forward."), **torch_weights(p, "backward.", "_reverse")}
-    h, h_last = run_module(nn.GRU, x, mask, weights)
-    return h, h_last[0], h_last[1]
-
-
-def bidirectional_gru_written_out(p, x, mask):
-    hidden = p["forward.W_h"].shape[0]
-    zero = torch.zeros(x.shape[1], hidden, dtype=torch.float64)
-    h_f, (last_f,) = over_time(gru_step(p, "forward."), x, mask, (zero,))
-    h_b, (last_b,) = over_time(gru_step(p, "backward."), x, mask, (zero,), reverse=True)
-    return torch.cat([h_f, h_b], 2), last_f, last_b
-
-
-def make_bidirectional_gru():
-    case = Case("bidirectional_gru")
-    rng = Random(105)
-    mask = mask_of(LENGTHS, T)
-    variables = {"x": rng.normal(T, B, D), **gru_parameters(rng, D, H, "forward."),
-                 **gru_parameters(rng, D, H, "backward.")}
-
-    def by(layer):
-        def function(p):
-            h, last_f, last_b = layer(p, p["x"], p["mask"])
-            return {"h": h, "forward.h_last": last_f, "backward.h_last": last_b}
-        return function
-
-    evaluate(case, rng, by(bidirectional_gru_by_module), variables, {"mask": mask},
-             padded={"h": mask}, same_as=by(bidirectional_gru_written_out))
     case.write()
 
 
@@ -403,27 +376,16 @@ def make_adam():
 
     for prefix in ("", "clip/"):
         parameters = {n: v.clone().requires_grad_() for n, v in start.items()}
-        written_out = {n: v.clone() for n, v in start.items()}
-        m = {n: torch.zeros_like(v) for n, v in start.items()}
-        v = {n: torch.zeros_like(v) for n, v in start.items()}
         adam = torch.optim.Adam(parameters.values(), lr=lr, betas=(beta1, beta2), eps=eps)
-        for i, gradient in enumerate(gradients, 1):
-            for name, parameter in parameters.items():
-                parameter.grad = gradient[name].clone()
-            if prefix:
-                norm = nn.utils.clip_grad_norm_(parameters.values(), max_norm)
-                assert (norm < max_norm) == (i == 2)
-                case.add(f"{prefix}step{i}/norm", norm)
-                case.add_all({f"{prefix}step{i}/g_{n}": p.grad for n, p in parameters.items()})
-            adam.step()
-            case.add_all({f"{prefix}step{i}/{n}": p for n, p in parameters.items()})
 
-            for n, p in parameters.items():
-                m[n] = beta1 * m[n] + (1 - beta1) * p.grad
-                v[n] = beta2 * v[n] + (1 - beta2) * p.grad ** 2
-                m_hat, v_hat = m[n] / (1 - beta1 ** i), v[n] / (1 - beta2 ** i)
-                written_out[n] = written_out[n] - lr * m_hat / (v_hat.sqrt() + eps)
-                torch.testing.assert_close(p.detach(), written_out[n], rtol=1e-11, atol=1e-13)
+        def clip(i):
+            norm = nn.utils.clip_grad_norm_(parameters.values(), max_norm)
+            assert (norm < max_norm) == (i == 2)
+            case.add(f"{prefix}step{i}/norm", norm)
+            case.add_all({f"{prefix}step{i}/g_{n}": p.grad for n, p in parameters.items()})
+
+        update = adam_update(start, lr, beta1, beta2, eps, {"W": 0.0, "b": 0.0})
+        three_steps(case, prefix, adam, parameters, gradients, update, clip if prefix else None)
     case.write()
 
 
@@ -434,17 +396,32 @@ def optimiser_start(rng):
     return start, gradients
 
 
-def three_steps(case, prefix, optimiser, parameters, gradients, update):
-    """Runs three steps and writes the parameters after each. update(name, i, w, g) -> w is
-    a second implementation for comparison."""
+def adam_update(start, lr, beta1, beta2, eps, decays):
+    """A second implementation of Adam, with decoupled weight decay, for three_steps."""
+    m = {n: torch.zeros_like(v) for n, v in start.items()}
+    v = {n: torch.zeros_like(v) for n, v in start.items()}
+
+    def update(n, i, w, g):
+        m[n] = beta1 * m[n] + (1 - beta1) * g
+        v[n] = beta2 * v[n] + (1 - beta2) * g ** 2
+        m_hat, v_hat = m[n] / (1 - beta1 ** i), v[n] / (1 - beta2 ** i)
+        return w - lr * (m_hat / (v_hat.sqrt() + eps) + decays[n] * w)
+    return update
+
+
+def three_steps(case, prefix, optimiser, parameters, gradients, update, before=None):
+    """Runs three steps, each after before(i), and writes the parameters after each.
+    update(name, i, w, g) -> w is a second implementation for comparison."""
     written_out = {n: p.detach().clone() for n, p in parameters.items()}
     for i, gradient in enumerate(gradients, 1):
         for name, parameter in parameters.items():
             parameter.grad = gradient[name].clone()
+        if before:
+            before(i)
         optimiser.step()
         case.add_all({f"{prefix}step{i}/{n}": p for n, p in parameters.items()})
         for n, p in parameters.items():
-            written_out[n] = update(n, i, written_out[n], gradient[n])
+            written_out[n] = update(n, i, written_out[n], p.grad)
             torch.testing.assert_close(p.detach(), written_out[n], rtol=1e-11, atol=1e-13)
 
 
@@ -464,15 +441,7 @@ def make_adamw():
         parameters = {n: v.clone().requires_grad_() for n, v in start.items()}
         groups = [{"params": [p], "weight_decay": decays[n]} for n, p in parameters.items()]
         adamw = torch.optim.AdamW(groups, lr=lr, betas=(beta1, beta2), eps=eps)
-        m = {n: torch.zeros_like(v) for n, v in start.items()}
-        v = {n: torch.zeros_like(v) for n, v in start.items()}
-
-        def update(n, i, w, g):
-            m[n] = beta1 * m[n] + (1 - beta1) * g
-            v[n] = beta2 * v[n] + (1 - beta2) * g ** 2
-            m_hat, v_hat = m[n] / (1 - beta1 ** i), v[n] / (1 - beta2 ** i)
-            return w - lr * (m_hat / (v_hat.sqrt() + eps) + decays[n] * w)
-
+        update = adam_update(start, lr, beta1, beta2, eps, decays)
         three_steps(case, prefix, adamw, parameters, gradients, update)
     case.write()
 
@@ -513,8 +482,8 @@ def make_sgd():
 def main():
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    make_bidirectional_lstm()
-    make_bidirectional_gru()
+    make_bidirectional(nn.LSTM, "bidirectional_lstm", 104)
+    make_bidirectional(nn.GRU, "bidirectional_gru", 105)
     make_adam()
     make_adamw()
     make_sgd()

@@ -5,7 +5,6 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/models/any_model.hpp>
 #include <attune/models/search.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
 #include "support/errors.hpp"
@@ -206,7 +205,7 @@ TEST_CASE("AnyModel: masks of any dtype, and an empty source in a batch") {
     const double expected = masked_loss(model, some, DType::f32).item();
     for (const DType dtype : {DType::f64, DType::i32})
       CHECK(masked_loss(model, some, dtype).item() == doctest::Approx(expected));
-    some.source_mask = ragged_mask(4, {2, 0, 1}).to(DType::f32);
+    some.source_mask = mask_of(4, {2, 0, 1}).to(DType::f32);
     const Var loss = masked_loss(model, some, DType::f32);
     CHECK(std::isfinite(loss.item()));
     CHECK(std::isfinite(backward(loss).global_norm()));
@@ -260,7 +259,7 @@ TEST_CASE("Ensemble: of two equal models equals one of them") {
     for (std::size_t i = 0; i < found[b].size(); ++i) {
       CHECK(found[b][i].words == expected[b][i].words);
       CHECK(std::abs(found[b][i].log_probability - expected[b][i].log_probability) < 1e-5);
-      CHECK(test::difference(found[b][i].weights, expected[b][i].weights) < 1e-6);
+      CHECK(difference(found[b][i].weights, expected[b][i].weights) < 1e-6);
     }
   }
 }
@@ -309,7 +308,7 @@ TEST_CASE("Ensemble: of different models; weights are averaged over models with 
     auto state = model.start(model.encode(source, mask));
     return step_from(model, Tensor::of({2}, {1, 1}), state).weights;
   };
-  CHECK(test::difference(weights(all), (weights(bahdanau) + weights(luong)) * 0.5) < 1e-6);
+  CHECK(difference(weights(all), (weights(bahdanau) + weights(luong)) * 0.5) < 1e-6);
   CHECK_FALSE(weights(none).defined());
   CHECK(models::search(all, all.encode(source, mask), {.beam = 3, .max_length = 5}).size() == 2);
 }

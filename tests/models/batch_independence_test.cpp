@@ -49,7 +49,8 @@ TEST_CASE("batches: no model's hypotheses depend on the other sentences, padding
        {"bahdanau", "bahdanau window=local-p half-width=3", "nematus encoder-layers=2",
         "luong score=general", "luong score=dot input-feeding=no", "luong score=multi-head heads=2",
         "luong score=location-aware normalizer=sparsemax", "encoder-decoder", "sutskever layers=2",
-        "transformer attention-heads=2", "transformer attention-heads=2 norm=after tied=none"}) {
+        "transformer attention-heads=2", "transformer attention-heads=2 norm=after tied=none",
+        "transformer hidden=48 attention-heads=4 inner=100"}) {
     CAPTURE(text);
     nn::Parameters params(3);
     const models::AnyModel model(

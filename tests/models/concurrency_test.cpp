@@ -38,7 +38,7 @@ struct Outcome {
     const auto same_lists = [](const auto& a, const auto& b) {
       return std::ranges::equal(a, b, test::same);
     };
-    return losses == other.losses && std::ranges::equal(weights, other.weights, test::identical) &&
+    return losses == other.losses && std::ranges::equal(weights, other.weights, identical) &&
            std::ranges::equal(found, other.found, same_lists);
   }
 };

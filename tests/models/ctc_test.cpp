@@ -6,8 +6,6 @@
 #include <attune/models/ctc.hpp>
 #include <attune/models/search.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
-#include <attune/tensor/random.hpp>
 
 #include "models/decoders.hpp"
 #include "nn/tools.hpp"
@@ -23,8 +21,7 @@ TEST_CASE(
     "ctc_search: with a beam for all prefixes it finds all readings, and what each is worth") {
   const Tensor logits =
       concat(std::vector{randn({5, 1, 3}, DType::f64), randn({5, 1, 3}, DType::f64, 2)}, 1);
-  const auto found =
-      models::ctc_search(logits, test::ragged_mask(5, {5, 3}), {.beam = 200, .best = 200});
+  const auto found = models::ctc_search(logits, mask_of(5, {5, 3}), {.beam = 200, .best = 200});
   for (const auto& [column, frames] : {std::pair<Index, Index>{0, 5}, {1, 3}}) {
     const auto expected = test::readings(test::sentence(logits, column, frames));
     const std::vector<CtcHypothesis>& all = found[static_cast<std::size_t>(column)];
@@ -111,7 +108,7 @@ TEST_CASE("CtcPrefix: next is the conditional probability of each label") {
 TEST_CASE("JointCtc: with weight 1 a search finds the labels of CTC, also in a batch") {
   const TableDecoder table(certain);
   const Joint joint(table, {.weight = 1});
-  const Tensor logits = frames(4, 2, 2), mask = ragged_mask(4, {4, 3});
+  const Tensor logits = frames(4, 2, 2), mask = mask_of(4, {4, 3});
   const Tensor source = Tensor::of<std::int32_t>({4, 2}, {4, 5, 3, 3, 3, 3, 3, 0});
   const models::CtcEncoded<TableDecoder::Source> encoded{table.encode(source, mask), logits};
   const auto found = models::search(joint, encoded, {.beam = 40, .output_tokens = test::kAll});

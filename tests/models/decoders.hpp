@@ -139,7 +139,7 @@ inline bool same(const Hypothesis& a, const Hypothesis& b) {
   return a.words == b.words && a.word_log_probabilities == b.word_log_probabilities &&
          a.log_probability == b.log_probability && a.score == b.score && a.complete == b.complete &&
          a.weights.defined() == b.weights.defined() &&
-         (!a.weights.defined() || test::identical(a.weights, b.weights));
+         (!a.weights.defined() || identical(a.weights, b.weights));
 }
 
 /// Checks that a complete hypothesis has the table's log-probabilities, for sources that begin with

@@ -119,23 +119,11 @@ TEST_CASE("force_decode: scores equal those of a search, and probabilities sum t
                                                      {.output_tokens = tokens})[0];
       CHECK(forced.words == h.words);
       CHECK(test::near(forced.score, h.score));
-      CHECK(test::identical(forced.weights, h.weights));
+      CHECK(identical(forced.weights, h.weights));
       total += std::exp(h.log_probability);
     }
     CHECK(std::abs(total - 1) < 1e-12);
   }
-}
-
-TEST_CASE("force_decode: weights of a padded sentence have no padding") {
-  const test::Translator t(DType::f64);
-  const Index last = 2;  // one word among four places
-  const auto column = [](const Tensor& x) { return slice(x, 1, last, last + 1); };
-  const text::Batch one = {column(kBatch.source), column(kBatch.source_mask),
-                           column(kBatch.previous), column(kBatch.next),
-                           column(kBatch.target_mask)};
-  const Hypothesis alone = models::force_decode(t.model, one)[0];
-  CHECK(alone.weights.shape() == Shape{2, 1});
-  CHECK(test::identical(alone.weights, models::force_decode(t.model, kBatch)[last].weights));
 }
 
 TEST_CASE("force_decode: <unk> in a target is allowed in that sentence only") {
@@ -183,7 +171,7 @@ TEST_CASE("force_decode: shapes that do not fit and a target without </s> are er
   CHECK_THROWS_WITH_AS(hypotheses(forced),
                        "force_decode: weights (T, S, B) is (4, 5, 3), but S = 4 in source", Error);
   text::Batch cut = kBatch;
-  cut.target_mask = test::ragged_mask(4, {4, 1, 1});
+  cut.target_mask = mask_of(4, {4, 1, 1});
   CHECK_THROWS_WITH_AS(hypotheses(random_forced(), cut),
                        "force_decode: target 2 does not end with the end token 2", Error);
 }

@@ -52,7 +52,7 @@ TEST_CASE("alignment_guide: the links of a target token have equal weights") {
   at(2, 1, 0) = at(0, 0, 2) = 1;
   CHECK(guide.to_vector<double>() == expected);
   // A set of links, in any order.
-  CHECK(test::identical(
+  CHECK(identical(
       alignment_guide({{{{1, 2}, {1, 0}, {0, 0}, {1, 2}}, {}, {{0, 0}}}}, ragged_batch()), guide));
 }
 

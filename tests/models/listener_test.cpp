@@ -2,7 +2,6 @@
 
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/models/papers.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
 #include "nn/tools.hpp"
@@ -16,10 +15,9 @@ using models::Listener;
 TEST_CASE("Listener: each layer concatenates steps and reduces the mask") {
   nn::Parameters params(1, DType::f64);
   const Listener listener(params, {.features = 3, .hidden = 4, .join = {1, 2, 3}});
-  const auto [h, last, mask] =
-      listener(randn({13, 2, 3}, DType::f64), test::ragged_mask(13, {13, 5}));
+  const auto [h, last, mask] = listener(randn({13, 2, 3}, DType::f64), mask_of(13, {13, 5}));
   CHECK(h.shape() == Shape{3, 2, 8});  // 13, 7, 3
-  CHECK(test::identical(mask, test::ragged_mask(3, {3, 1})));
+  CHECK(identical(mask, mask_of(3, {3, 1})));
   CHECK(last.size() == 3);
   CHECK(last.back().h.shape() == Shape{2, 4});
   CHECK(params["layer2.forward.W_x"].shape() == Shape{16, 16});
@@ -31,10 +29,10 @@ TEST_CASE("Listener: a sequence gives the same result in a padded batch and alon
   nn::Parameters params(1, DType::f64);
   const Listener listener(params, {.features = 3, .hidden = 4, .join = {2, 2}});
   const Tensor x = randn({9, 2, 3}, DType::f64);
-  const auto both = listener(x, test::ragged_mask(9, {9, 5}));
+  const auto both = listener(x, mask_of(9, {9, 5}));
   const auto alone = listener(test::sentence(x, 1, 5), {});
   CHECK(alone.h.dim(0) == 2);
-  CHECK(test::difference(test::sentence(both.h.value(), 1, 2), alone.h.value()) < 1e-13);
+  CHECK(difference(test::sentence(both.h.value(), 1, 2), alone.h.value()) < 1e-13);
 }
 
 TEST_CASE("Listener: an LSTM encoder starts decoders with another cell, from its h") {
@@ -60,7 +58,7 @@ TEST_CASE("Listener: gradients are central differences") {
     const Listener listener(nn::Scope(params) / "listener",
                             {.features = 2, .hidden = 2, .join = {1, 2}, .cell = cell});
     const Var x = params.add("x", {5, 2, 2}, nn::init::normal(1));
-    const Tensor mask = test::ragged_mask(5, {5, 3});
+    const Tensor mask = mask_of(5, {5, 3});
     CHECK(gradcheck(params, [&] { return listener(x, mask).h; }, {.allow_zero = true}));
   }
 }

@@ -3,7 +3,6 @@
 
 #include <attune/models/model_file.hpp>
 #include <attune/models/search.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
 #include "support/errors.hpp"
@@ -32,7 +31,7 @@ std::pair<std::string, double> written(const AnyModel& model, const Codecs& code
 /// Checks that names and weights are equal bit for bit.
 bool same_weights(const nn::Parameters& a, const nn::Parameters& b) {
   return std::ranges::equal(a.all(), b.all(), [](const auto& x, const auto& y) {
-    return x.name == y.name && test::identical(x.variable.value(), y.variable.value());
+    return x.name == y.name && identical(x.variable.value(), y.variable.value());
   });
 }
 

@@ -16,7 +16,7 @@
 namespace attune::models {
 namespace {
 
-using test::difference, test::force;
+using test::force;
 
 /// The CASES of the script.
 const std::vector<std::string> kCases = {

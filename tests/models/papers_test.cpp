@@ -23,7 +23,7 @@
 namespace attune::models {
 namespace {
 
-using test::difference, test::identical, test::force, test::Forced;
+using test::force, test::Forced;
 
 /// A model by name and options; the default vocabulary sizes are 9 and 8.
 struct Made {

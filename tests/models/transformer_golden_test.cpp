@@ -15,7 +15,6 @@ namespace attune::models {
 namespace {
 
 using nn::Nonlinearity, nn::Norm;
-using test::difference;
 
 constexpr Index D = 4, kHeads = 2, kInner = 3, kWords = 5;
 

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/search.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "models/decoders.hpp"
 #include "support/errors.hpp"
@@ -34,7 +33,7 @@ void check_near(const Translation& a, const Translation& b, double tolerance) {
     // Weights are f32, whatever the model.
     CHECK(std::abs(a[i].score - b[i].score) < std::max(tolerance, 1e-6));
     CHECK(a[i].weights.defined() == b[i].weights.defined());
-    if (a[i].weights.defined()) CHECK(test::difference(a[i].weights, b[i].weights) < 1e-5);
+    if (a[i].weights.defined()) CHECK(difference(a[i].weights, b[i].weights) < 1e-5);
   }
 }
 

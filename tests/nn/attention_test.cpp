@@ -7,7 +7,6 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
 #include "support/golden.hpp"
@@ -17,7 +16,7 @@ namespace {
 
 constexpr Index kSteps = 7, kBatch = 3, kSize = 4;
 const std::vector<Index> kLengths = {7, 4, 1};
-const Tensor mask = test::ragged_mask(kSteps, kLengths);
+const Tensor mask = mask_of(kSteps, kLengths);
 
 /// Q = D, as `direct` scores require.
 std::vector<ScoreOptions> scores() {
@@ -269,7 +268,7 @@ TEST_CASE("Attention: takes a custom score, and differentiates it") {
   test::set(params, "query", reals({2, 2}, {1, 0, 3, -2}));
   test::set(params, "memory", h);
   const auto attend = [&] {
-    return attention({.state = query}, attention.precompute(memory, test::ragged_mask(3, {3, 1})));
+    return attention({.state = query}, attention.precompute(memory, mask_of(3, {3, 1})));
   };
   const auto [context, weights] = attend();
   CHECK(difference(weights.value(), reals({3, 2}, {0.125, 1, 0.25, 0, 0.625, 0})) < 1e-15);
@@ -285,8 +284,7 @@ TEST_CASE("Attention: scores of another shape are an error") {
     }
   };
   const Attention attention{Transposed()};
-  const Memory memory =
-      attention.precompute(randn({3, 2, 4}, DType::f64), test::ragged_mask(3, {3, 1}));
+  const Memory memory = attention.precompute(randn({3, 2, 4}, DType::f64), mask_of(3, {3, 1}));
   CHECK_ERROR("attention: scores (..., S, B) is (2, 3), but S = 3 in mask",
               attention({.state = randn({2, 4}, DType::f64)}, memory));
 }

@@ -1,9 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
 
@@ -87,7 +85,7 @@ TEST_CASE("coverage: gradients through the coverage of several steps are central
       CHECK(gradcheck(reader.params,
                       [&] {
                         const auto [context, coverage, loss] =
-                            reader(reader.query, reader.memory, test::ragged_mask(5, kLengths));
+                            reader(reader.query, reader.memory, mask_of(5, kLengths));
                         return test::flat({context, coverage, loss});
                       },
                       {.step = 1e-4, .allow_zero = true}));
@@ -99,9 +97,9 @@ TEST_CASE("coverage: zero on padding; a sentence in a batch has the loss that it
   for (const std::string& kind : kKinds) {
     for (nn::Window window : kWindows) {
       const Reader reader(kind, window);
-      const Tensor mask = test::ragged_mask(5, kLengths);
+      const Tensor mask = mask_of(5, kLengths);
       const auto [context, coverage, loss] = reader(reader.query, reader.memory, mask);
-      CHECK(test::identical(coverage.value() * (1.0 - mask), zeros({5, 3}, DType::f64)));
+      CHECK(identical(coverage.value() * (1.0 - mask), zeros({5, 3}, DType::f64)));
       for (Index b = 0; b < 3; ++b) {
         const Index length = kLengths[static_cast<std::size_t>(b)];
         const Reader::Read alone =

@@ -49,23 +49,6 @@ TEST_CASE("Dropout: the gradient is masked and scaled as the value is") {
   CHECK(identical(backward(test::weighted(y, g))[x], g * mask));
 }
 
-TEST_CASE("Dropout: the same seed draws the same masks; each call draws a new mask") {
-  const Tensor x = ones({6, 9}, DType::f64);
-  const nn::Dropout dropout(0.5);
-  const auto two_masks = [&](std::uint64_t seed) {
-    Random random(seed);
-    const nn::Training training(random);
-    const Tensor first = dropout(x).value();
-    return std::pair(first, dropout(x).value());
-  };
-  const auto [first, second] = two_masks(3);
-  const auto [again, second_again] = two_masks(3);
-  CHECK(identical(first, again));
-  CHECK(identical(second, second_again));
-  CHECK_FALSE(identical(first, second));
-  CHECK_FALSE(identical(first, two_masks(4).first));
-}
-
 TEST_CASE("Dropout: f32 and f64 draw the same mask") {
   const auto mask = [](DType dtype) {
     Random random(3);

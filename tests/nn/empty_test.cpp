@@ -9,7 +9,6 @@
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/transformer.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
 

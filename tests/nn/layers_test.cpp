@@ -5,11 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
-#include <attune/nn/recurrent.hpp>
 #include <attune/nn/transformer.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
@@ -17,8 +14,6 @@
 
 namespace attune {
 namespace {
-
-using test::ragged_mask;
 
 TEST_CASE("layers: gradients are central differences, also at ten times the initial values") {
   using Layer = std::function<Var(const Var& x, const Tensor& mask)>;  // x (6, 2, 4)
@@ -60,7 +55,7 @@ TEST_CASE("layers: gradients are central differences, also at ten times the init
       // Padding has no gradient: zeros are in order.
       CHECK(gradcheck(params,
                       [&] {
-                        return layer(x, ragged_mask(6, {6, 3}));
+                        return layer(x, mask_of(6, {6, 3}));
                       },
                       {.step = 2e-4, .allow_zero = true}));
     }
@@ -85,7 +80,7 @@ TEST_CASE("layers: sizes that do not fit are errors that show the shapes") {
   nn::Parameters params;
   const nn::Conv1d conv(params / "conv", 3, 2, {.width = 5, .padding = 1});
   CHECK_ERROR("Conv1d: a sequence of 2 steps with a padding of 1 is shorter than a window of 5",
-              conv({zeros({7, 2, 3}), ragged_mask(7, {7, 2}, DType::f32)}));
+              conv({zeros({7, 2, 3}), mask_of(7, {7, 2}, DType::f32)}));
   CHECK_ERROR("unfold: width 3 and stride 0 must be at least 1, before 0 and after 0 at least 0",
               nn::Conv1d(params / "other", 3, 2, {.stride = 0}));
   CHECK_ERROR("join_steps: n = 0 is less than 1", nn::join_steps({zeros({5, 2, 3}), {}}, 0));
@@ -139,16 +134,6 @@ TEST_CASE("Embedding: returns the row of each token") {
   CHECK(identical(y[1][1], table[4]));
 }
 
-TEST_CASE("Embedding: the gradient adds up over repeated words and is zero for the others") {
-  nn::Parameters params(1, DType::f64);
-  const nn::Embedding embedding(params, 5, 2);
-  const Tensor g = reals({3, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
-  const Gradients gradients =
-      backward(test::weighted(embedding(ints({3, 2}, {3, 1, 3, 0, 1, 3})), g));
-  // 3: (1, 2) + (5, 6) + (11, 12);  1: (3, 4) + (9, 10);  0: (7, 8)
-  CHECK(identical(gradients[params["E"]], reals({5, 2}, {7, 8, 12, 14, 0, 0, 17, 20, 0, 0})));
-}
-
 TEST_CASE("LayerNorm: gain and bias are ones and zeros: rows have mean 0 and variance 1") {
   nn::Parameters params(1, DType::f64);
   const nn::LayerNorm norm(params / "norm", 4, 0);
@@ -183,17 +168,16 @@ TEST_CASE("Conv1d: values, masks and gradients are PyTorch's, sentence by senten
 TEST_CASE("Conv1d: padding beyond the longest sequence is removed") {
   nn::Parameters params(3, DType::f64);
   const nn::Conv1d conv(params, 3, 2, {.width = 3});
-  const auto [y, mask] = conv({randn({9, 2, 3}, DType::f64), ragged_mask(9, {6, 3})});
+  const auto [y, mask] = conv({randn({9, 2, 3}, DType::f64), mask_of(9, {6, 3})});
   CHECK(y.shape() == Shape{4, 2, 2});
-  CHECK(identical(mask, ragged_mask(4, {4, 1})));
+  CHECK(identical(mask, mask_of(4, {4, 1})));
 }
 
 TEST_CASE("join_steps: n steps are concatenated; missing steps and padding are zero") {
   const Tensor x = randn({5, 2, 3}, DType::f64);
-  const auto [joined, mask] = nn::join_steps({x, ragged_mask(5, {5, 3})}, 2);
-  CHECK(identical(mask, ragged_mask(3, {3, 2})));
-  const Tensor padded[] = {x * ragged_mask(5, {5, 3}).reshape({5, 2, 1}),
-                           zeros({1, 2, 3}, DType::f64)};
+  const auto [joined, mask] = nn::join_steps({x, mask_of(5, {5, 3})}, 2);
+  CHECK(identical(mask, mask_of(3, {3, 2})));
+  const Tensor padded[] = {x * mask_of(5, {5, 3}).reshape({5, 2, 1}), zeros({1, 2, 3}, DType::f64)};
   const Tensor steps = concat(padded, 0);  // (6, 2, 3)
   REQUIRE(joined.shape() == Shape{3, 2, 6});
   for (Index t = 0; t < 6; ++t)
@@ -204,7 +188,7 @@ TEST_CASE("join_steps: n steps are concatenated; missing steps and padding are z
 TEST_CASE("Conv1d, join_steps: a mask of integers is read like one of the input's dtype") {
   nn::Parameters params(3, DType::f64);
   const nn::Conv1d conv(params, 3, 2, {.width = 3});
-  const Tensor x = randn({9, 2, 3}, DType::f64), mask = ragged_mask(9, {7, 5});
+  const Tensor x = randn({9, 2, 3}, DType::f64), mask = mask_of(9, {7, 5});
   const auto check = [](const nn::Sequence& of_integers, const nn::Sequence& expected) {
     CHECK(identical(of_integers.x.value(), expected.x.value()));
     CHECK(identical(of_integers.mask.to(DType::f64), expected.mask));
@@ -247,7 +231,7 @@ Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mas
 
 TEST_CASE("MultiHeadAttention: equal to the equations for each position and head") {
   const std::vector<Index> lengths = {4, 2, 1};
-  const Tensor x = randn({kSteps, kBatch, kSize}, DType::f64), mask = ragged_mask(kSteps, lengths);
+  const Tensor x = randn({kSteps, kBatch, kSize}, DType::f64), mask = mask_of(kSteps, lengths);
   for (const Index heads : {1, 2, 3}) {
     for (const bool causal : {false, true}) {
       CAPTURE(heads);
@@ -269,34 +253,6 @@ TEST_CASE("MultiHeadAttention: equal to the equations for each position and head
                        test::sentence(y.value(), 1, 2)) < 1e-12);
     }
   }
-}
-
-TEST_CASE("masks: operations and layers take a Tensor and a Mask alike") {
-  nn::Parameters params(1, DType::f64);
-  const nn::Lstm lstm(params / "lstm", 4, 4);
-  const nn::Stacked<nn::Bidirectional<nn::Gru>> gru(params / "gru", 4, 4);
-  const nn::Attention attention(nn::AdditiveScore(params / "attention", 4, 4, {.attention = 3}));
-  const Tensor values = ragged_mask(3, {3, 1}), x = randn({3, 2, 4}, DType::f64);
-  const Mask mask = values;
-  const Tensor of_x = values.reshape({3, 2, 1});
-  CHECK(identical(softmax(x, 0, of_x), softmax(x, 0, Mask(of_x))));
-  CHECK(identical(where(of_x, x, x + 1.0), where(Mask(of_x), x, x + 1.0)));
-  CHECK(identical(lstm(x, {.mask = values}).h.value(), lstm(x, {.mask = mask}).h.value()));
-  CHECK(identical(gru(x, {.mask = values}).h.value(), gru(x, {.mask = mask}).h.value()));
-  const auto attend = [&](const nn::Memory& memory) {
-    return attention({.state = x[0]}, memory).context.value();
-  };
-  CHECK(identical(attend(attention.precompute(x, values)), attend(attention.precompute(x, mask))));
-  const Tensor added = (values - 1.0) * 1e9;
-  const std::string wrong =
-      "mask: (3, 2) must be 1 (takes part) or 0, but element (1, 1) is -1000000000";
-  CHECK_ERROR(wrong, lstm(x, {.mask = added}));
-  CHECK_ERROR(wrong, gru(x, {.mask = added}));
-  CHECK_ERROR(wrong, attention.precompute(x, added));
-  CHECK_ERROR("lstm: mask (T, B) is (2, 2), but T = 3 in xw, in lstm",
-              lstm(x, {.mask = ones({2, 2}, DType::f64)}));
-  CHECK_ERROR("attention: mask (S, B) is (2, 2), but S = 3 in h, in attention",
-              attention.precompute(x, ones({2, 2})));
 }
 
 }  // namespace

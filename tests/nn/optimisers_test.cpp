@@ -18,8 +18,7 @@
 namespace {
 
 using namespace attune;
-using test::infinity;
-using test::nan;
+using attune::nan;  // ::nan is a function
 
 /// Gradients with these values.
 Gradients gradients_of(std::initializer_list<std::pair<Var, Tensor>> wanted) {

@@ -1,7 +1,6 @@
 #include <cmath>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,9 @@
-// Recurrent layers, alone and stacked.
-#include <cmath>
-
+// Recurrent layers: alone, bidirectional and stacked.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
@@ -15,7 +12,6 @@
 namespace {
 
 using namespace attune;
-using test::ragged_mask;
 
 constexpr Index kSteps = 5, kBatch = 3, kIn = 4, kHidden = 6;
 const std::vector<Index> kLengths = {5, 1, 3};
@@ -43,7 +39,7 @@ struct Setting {
   Stack stack;
   Var x;
   States initial;
-  Tensor mask = ragged_mask(kSteps, kLengths);
+  Tensor mask = mask_of(kSteps, kLengths);
 };
 
 /// All defined parts, concatenated.
@@ -77,29 +73,6 @@ TEST_CASE("recurrent: gradients are central differences, also at ten times the i
       }
     }
   });
-}
-
-TEST_CASE("recurrent: gradients through dropout between the layers are central differences") {
-  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru}) {
-    const Setting s(cell, {.layers = 3, .dropout = 0.4});
-    CHECK(gradcheck(s.params, [&] {
-      Random random(6);  // the same masks at every call
-      const nn::Training training(random);
-      return flat(s.stack(s.x, {.mask = s.mask, .initial = s.initial}));
-    }));
-  }
-}
-
-TEST_CASE("recurrent: padding does not change the final state") {
-  for (const nn::Cell cell : kCells) {
-    const Setting s(cell, {.layers = 1});
-    const Tensor words = randn({2, 1, kIn}, DType::f64, 5);
-    const Tensor padding[] = {words, full({3, 1, kIn}, 9, DType::f64)};
-    const auto plain = s.stack(words),
-               padded = s.stack(concat(padding, 0), {.mask = ragged_mask(5, {2})});
-    CHECK(identical(flat({padded.h[4], padded.last}).value(),
-                    flat({plain.h[1], plain.last}).value()));
-  }
 }
 
 TEST_CASE("recurrent: single steps equal the whole sequence, values and gradients") {
@@ -188,23 +161,6 @@ TEST_CASE("Bidirectional: values and gradients are PyTorch's") {
   }
 }
 
-/// Checks that a layer equals a Recurrent: names, initial values and results, bit for bit.
-template <class Layer>
-void check_same(nn::Cell cell, const typename Layer::Options& options) {
-  nn::Parameters chosen(3, DType::f64), plain(3, DType::f64);
-  const nn::Recurrent recurrent(chosen, 4, 2, {.cell = cell});
-  const Layer layer(plain, 4, 2, options);
-  REQUIRE(chosen.all().size() == plain.all().size());
-  for (const auto& [name, w] : plain) CHECK(identical(chosen[name].value(), w.value()));
-  const Tensor x = randn({5, 3, 4}, DType::f64, 8);
-  CHECK(identical(recurrent(x).h.value(), layer(x).h.value()));
-}
-
-TEST_CASE("Recurrent: equals Lstm and Gru; the default is a GRU") {
-  check_same<nn::Lstm>(nn::Cell::lstm, {});
-  check_same<nn::Gru>(nn::Cell::gru, {});
-}
-
 TEST_CASE("Recurrent: parameters have the shapes of the gates; those of a GRU's form") {
   nn::Parameters params;
   for (const nn::Cell cell : kCells) {
@@ -219,6 +175,8 @@ TEST_CASE("Recurrent: parameters have the shapes of the gates; those of a GRU's 
   }
   CHECK(params.all().size() == 10);
   CHECK(params["gru.b_hn"].shape() == Shape{3});
+  nn::Gru(params / "default", 4, 3);
+  CHECK(params.contains("default.b_hn"));
 }
 
 TEST_CASE("Lstm: the forget gate's bias begins at 1, the others at 0") {
@@ -227,45 +185,6 @@ TEST_CASE("Lstm: the forget gate's bias begins at 1, the others at 0") {
   const nn::Lstm other(params / "other", 4, 2, {.forget_bias = -0.5});
   CHECK(identical(params["usual.b"].value(), reals({8}, {0, 0, 1, 1, 0, 0, 0, 0})));
   CHECK(identical(params["other.b"].value(), reals({8}, {0, 0, -.5, -.5, 0, 0, 0, 0})));
-}
-
-double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
-
-/// One step of Cho et al. (2014), equations 5 to 8, for a single sentence, from the weights of a
-/// Gru that resets before the product. The paper has h_j = z_j h_j + (1 - z_j) h̃_j, with z and
-/// 1 - z exchanged.
-std::vector<double> step_of_the_papers(const nn::Parameters& params, const std::vector<double>& x,
-                                       const std::vector<double>& h) {
-  const std::size_t in = x.size(), n = h.size();
-  const auto W_x = params["W_x"].value().to_vector<double>();
-  const auto W_h = params["W_h"].value().to_vector<double>();
-  const auto b = params["b"].value().to_vector<double>();
-  const auto gate = [&](std::size_t column, const std::vector<double>& state) {
-    double a = b[column];
-    for (std::size_t i = 0; i < in; ++i) a += x[i] * W_x[i * 3 * n + column];
-    for (std::size_t i = 0; i < n; ++i) a += state[i] * W_h[i * 3 * n + column];
-    return a;
-  };
-  std::vector<double> rh(n), next(n);
-  for (std::size_t j = 0; j < n; ++j) rh[j] = sigmoid_of(gate(j, h)) * h[j];
-  for (std::size_t j = 0; j < n; ++j) {
-    const double z = sigmoid_of(-gate(n + j, h));  // the sign of z's weights turned
-    next[j] = (1 - z) * h[j] + z * std::tanh(gate(2 * n + j, rh));
-  }
-  return next;
-}
-
-TEST_CASE("Gru: equal to Bahdanau's equations with negated weights of z") {
-  nn::Parameters params(4, DType::f64);
-  const nn::Gru gru(params, 4, 3, {.cell = nn::Cell::gru_reset_before});
-  test::set(params, "b", randn({9}, DType::f64, 6));
-  const Tensor x = randn({5, 1, 4}, DType::f64, 7);
-  const Tensor h = gru(x).h.value();
-  std::vector<double> state(3, 0.0);
-  for (Index t = 0; t < 5; ++t) {
-    state = step_of_the_papers(params, x[t].to_vector<double>(), state);
-    CHECK(difference(h[t], Tensor::of({1, 3}, std::span<const double>(state))) < 1e-13);
-  }
 }
 
 TEST_CASE("Recurrent: a mask, state or input of another shape is an error") {
@@ -300,6 +219,182 @@ TEST_CASE("select_columns: gathers along axis 1 without gradient") {
   CHECK(identical(y.value(), reals({2, 2}, {3, 1, 6, 4})));
   CHECK_FALSE(y.requires_gradient());
   CHECK_FALSE(nn::select_columns({}, ints({1}, {0})).defined());
+}
+
+TEST_CASE("Bidirectional: final states are those of the last and of the first token") {
+  nn::Parameters params(2, DType::f64);
+  const nn::Bidirectional<nn::Recurrent> layer(params, 4, 3, {.cell = nn::Cell::lstm});
+  const std::vector<Index> lengths = {2, 5};
+  const auto [h, last_states] = layer(randn({5, 2, 4}, DType::f64), {.mask = mask_of(5, lengths)});
+  const auto& [forward, backward_] = last_states;
+  REQUIRE(h.shape() == Shape{5, 2, 6});
+  for (Index b = 0; b < 2; ++b) {
+    const Index last = lengths[static_cast<std::size_t>(b)] - 1;
+    CHECK(identical(h.value()[last][b].slice(0, 3), forward.h.value()[b]));
+    CHECK(identical(h.value()[0][b].slice(3, 6), backward_.h.value()[b]));
+  }
+}
+
+TEST_CASE("Bidirectional: the directions have parameters and initial values of their own") {
+  nn::Parameters params;
+  const nn::Bidirectional<nn::Gru> layer(params / "encoder", 4, 3,
+                                         {.cell = nn::Cell::gru_reset_before});
+  CHECK(params.all().size() == 6);
+  CHECK_FALSE(params.contains("encoder.forward.b_hn"));
+  CHECK(difference(params["encoder.forward.W_x"].value(), params["encoder.backward.W_x"].value()) >
+        0.1);
+}
+
+/// A running sum of its inputs.
+class RunningSum {
+ public:
+  struct Options {};
+  using State = nn::RecurrentState;
+
+  RunningSum(const nn::Scope&, Index, Index, const Options&) {}
+  Index size() const { return 1; }
+  nn::RecurrentOutput<> operator()(const Var& x, const nn::RunOptions<>& options) const {
+    const Index steps = x.dim(0);
+    std::vector<Var> rows(static_cast<std::size_t>(steps));
+    Var total;
+    for (Index i = 0; i < steps; ++i) {
+      const Index t = options.direction == Direction::forward ? i : steps - 1 - i;
+      total = i == 0 ? x[t] : total + x[t];
+      rows[static_cast<std::size_t>(t)] = total;
+    }
+    return {stack(rows), {total, {}}};
+  }
+};
+
+TEST_CASE("Bidirectional: takes a custom layer") {
+  nn::Parameters params;
+  const nn::Bidirectional<RunningSum> layer(params, 1, 1);
+  const auto [h, last] = layer(Tensor::of({3, 1, 1}, {1., 10., 100.}));
+  CHECK(identical(h.value(), Tensor::of({3, 1, 2}, {1., 111., 11., 110., 111., 100.})));
+}
+
+/// The layers of a stack, applied one by one by its equations.
+Stack::Output by_hand(nn::Cell cell, const nn::StackedOptions& o, const Var& x,
+                      const nn::RunOptions<States>& options) {
+  nn::Parameters params(3, DType::f64);
+  const nn::Dropout dropout(o.dropout);
+  Stack::Output y;
+  for (Index l = 1; l <= o.layers; ++l) {
+    const nn::Recurrent layer(params / ("layer" + std::to_string(l)), kHidden, kHidden,
+                              {.cell = cell});
+    const auto [h, last] = layer(l == 1 ? x : dropout(y.h),
+                                 {.mask = options.mask,
+                                  .initial = options.initial[static_cast<std::size_t>(l - 1)],
+                                  .direction = options.direction});
+    y.h = h;
+    y.last.push_back(last);
+  }
+  return y;
+}
+
+TEST_CASE("Stacked: equals its layers one by one bit for bit; dropout only in training") {
+  const Tensor x = randn({kSteps, kBatch, kHidden}, DType::f64, 4);
+  for (const nn::Cell cell : kCells) {
+    for (const nn::StackedOptions& o : {nn::StackedOptions{.layers = 1},
+                                        {.layers = 3},
+                                        {.dropout = 0.5},
+                                        {.layers = 3, .dropout = 0.5}}) {
+      nn::Parameters params(3, DType::f64);
+      const Stack stacked(params, kHidden, kHidden, o, {.cell = cell});
+      nn::RunOptions<States> options{.mask = mask_of(kSteps, kLengths)};
+      for (Index l = 0; l < o.layers; ++l) {
+        const Tensor h = randn({kBatch, kHidden}, DType::f64, static_cast<std::uint64_t>(l + 5));
+        options.initial.push_back({h, cell == nn::Cell::lstm ? Var(h * 0.5) : Var()});
+      }
+      for (const bool trains : {false, true}) {
+        INFO(nn::name_of(cell), o.layers, o.dropout, trains);
+        const auto run = [&](auto layer) {
+          if (!trains) return layer();
+          Random random(6);
+          const nn::Training training(random);
+          return layer();
+        };
+        options.direction = trains ? Direction::forward : Direction::backward;
+        const auto [h, last] = run([&] { return stacked(x, options); });
+        const auto expected = run([&] { return by_hand(cell, o, x, options); });
+        CHECK(identical(h.value(), expected.h.value()));
+        REQUIRE(last.size() == expected.last.size());
+        for (std::size_t l = 0; l < last.size(); ++l) {
+          CHECK(identical(last[l].h.value(), expected.last[l].h.value()));
+          CHECK(last[l].c.defined() == (cell == nn::Cell::lstm));
+          if (last[l].c.defined()) CHECK(identical(last[l].c.value(), expected.last[l].c.value()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Stacked: parameters are named by layer, and have different initial values") {
+  nn::Parameters params;
+  const nn::Stacked<nn::Lstm> stacked(params / "decoder", 3, 3, {.layers = 2});
+  std::vector<std::string> names;
+  for (const auto& [name, w] : params) names.push_back(name);
+  CHECK(names == std::vector<std::string>{"decoder.layer1.W_x", "decoder.layer1.W_h",
+                                          "decoder.layer1.b", "decoder.layer2.W_x",
+                                          "decoder.layer2.W_h", "decoder.layer2.b"});
+  CHECK(difference(params["decoder.layer1.W_x"].value(), params["decoder.layer2.W_x"].value()) >
+        0.1);
+}
+
+TEST_CASE("Stacked: options of the layer go to every layer") {
+  nn::Parameters params;
+  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2},
+                                     {.cell = nn::Cell::gru_reset_before});
+  CHECK_FALSE(params.contains("layer1.b_hn"));
+  CHECK_FALSE(params.contains("layer2.b_hn"));
+}
+
+TEST_CASE("Stacked: a bidirectional layer reads both directions of the layer below") {
+  nn::Parameters params(3, DType::f64), plain(3, DType::f64);
+  const nn::Stacked<nn::Bidirectional<nn::Lstm>> stacked(params, kIn, kHidden, {.layers = 2},
+                                                         {.forget_bias = 0.5});
+  const nn::Bidirectional<nn::Lstm> first(plain / "layer1", kIn, kHidden, {.forget_bias = 0.5});
+  const nn::Bidirectional<nn::Lstm> second(plain / "layer2", 2 * kHidden, kHidden,
+                                           {.forget_bias = 0.5});
+  CHECK(stacked.size() == 2 * kHidden);
+  const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 4), mask = mask_of(kSteps, kLengths);
+  const nn::BidirectionalState<> none;
+  const nn::BidirectionalState<> initial{.forward = {.h = randn({kBatch, kHidden}, DType::f64, 5)},
+                                         .backward = {}};
+  const auto [h, last] = stacked(x, {.mask = mask, .initial = {none, initial}});
+  const auto expected = second(first(x, {.mask = mask}).h, {.mask = mask, .initial = initial});
+  CHECK(identical(h.value(), expected.h.value()));
+  CHECK(identical(last[1].backward.c.value(), expected.last.backward.c.value()));
+  // Direction::backward exchanges the directions of the layers.
+  const auto turned = first(x, {.mask = mask, .direction = Direction::backward});
+  CHECK_FALSE(identical(turned.h.value(), first(x, {.mask = mask}).h.value()));
+  CHECK(identical(turned.last.forward.h.value(), slice(turned.h.value()[0], 1, 0, kHidden)));
+}
+
+TEST_CASE("Stacked: gates() is that of its layers") {
+  nn::Parameters params;
+  const nn::Scope scope(params);
+  CHECK(nn::Stacked<nn::Lstm>(scope / "a", 4, 3).gates() == 4);
+  CHECK(nn::Stacked<nn::Gru>(scope / "b", 4, 3).gates() == 3);
+  const Stack stacked(scope / "c", 4, 3, {}, {.cell = nn::Cell::gru});
+  CHECK(stacked.gates() == 3);
+  CHECK(stacked.input(randn({2, 4})).shape() == Shape{2, 9});
+}
+
+TEST_CASE("Stacked: no layer, states for other layers, or a wrong rate are errors") {
+  nn::Parameters params(1, DType::f64);
+  const nn::Scope scope(params);
+  const auto make = [&](const nn::StackedOptions& options) {
+    nn::Stacked<nn::Gru> stacked(scope / "bad", 4, 3, options);
+  };
+  CHECK_ERROR("Stacked: layers = 0 is not in [1, inf)", make({.layers = 0}));
+  CHECK_ERROR("dropout: the rate 1 is not in [0, 1)", make({.dropout = 1}));
+  const nn::Stacked<nn::Gru> stacked(scope / "good", 4, 3, {.layers = 2});
+  const Tensor x = randn({5, 2, 4}, DType::f64);
+  const auto xw = stacked.input(x[0]);
+  CHECK_ERROR("Stacked: there are 3 states for 2 layers", stacked(x, {.initial = {{}, {}, {}}}));
+  CHECK_ERROR("Stacked: there are 1 states for 2 layers", stacked.step(xw, {{}}));
+  CHECK_NOTHROW(stacked.step(xw, {{}, {}}));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>

@@ -3,7 +3,6 @@
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/normalize.hpp>
 
 #include "nn/tools.hpp"
@@ -70,30 +69,6 @@ TEST_CASE("scores: sizes that do not fit are named") {
   const AdditiveScore additive(params / "additive", 4, 4, {.attention = 3});
   CHECK_ERROR("additive_scores: k (S, B, A) is (5, 2, 3), but B = 3 in q",
               additive({.state = randn({3, 4}, DType::f64)}, {additive.keys(h), all_words}));
-}
-
-TEST_CASE("AdditiveScore: keys do not depend on the query") {
-  Parameters params(3, DType::f64);
-  const AdditiveScore score(params / "attention", 4, 6, {.attention = 3});
-  for (const char* name : {"attention.W_a", "attention.U_a", "attention.v_a"})
-    CHECK(params.contains(name));
-  const Keys keys{score.keys(randn({5, 2, 6}, DType::f64)), all_words};
-  CHECK(keys.k.shape() == Shape{5, 2, 3});
-  const Var first = score(query, keys);
-  score({.state = randn({2, 4}, DType::f64, 3)}, keys);
-  CHECK(identical(score(query, keys).value(), first.value()));
-}
-
-TEST_CASE("ConcatScore: it is the additive score with W_a in two parts") {
-  Parameters a(1, DType::f64), b(2, DType::f64);
-  const AdditiveScore additive(a, 4, 5, {.attention = 6});
-  const ConcatScore concat(b, 4, 5, {.attention = 6});
-  const Tensor rows[] = {a["W_a"].value(), a["U_a"].value()};
-  test::set(b, "W_a", attune::concat(rows, 0));
-  test::set(b, "v_a", a["v_a"].value());
-  const Tensor h = randn({5, 2, 5}, DType::f64);
-  CHECK(difference(concat(query, {concat.keys(h), all_words}).value(),
-                   additive(query, {additive.keys(h), all_words}).value()) < 1e-13);
 }
 
 TEST_CASE("LocationAwareScore: scores and gradients are those of PyTorch") {

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 #include <vector>
 
 #include <attune/autograd/ops.hpp>
@@ -15,18 +14,6 @@
 #include "support/naive.hpp"
 
 namespace attune::test {
-
-using attune::difference;
-using attune::identical;
-
-using attune::infinity;
-using attune::nan;
-
-/// (steps, lengths.size()): 1 on words, 0 on the padding after them.
-inline Tensor ragged_mask(Index steps, const std::vector<Index>& lengths,
-                          DType dtype = DType::f64) {
-  return mask_of(steps, lengths, dtype);
-}
 
 /// (T, B, ...) -> (length, 1, ...): the tokens of one sentence of a padded batch.
 inline Tensor sentence(const Tensor& x, Index column, Index length) {

@@ -13,8 +13,7 @@
 namespace {
 
 using namespace attune;
-using test::infinity;
-using test::nan;
+using attune::nan;  // ::nan is a function
 
 /// Gradients of two variables.
 struct Pair {
@@ -95,7 +94,7 @@ TEST_CASE("Gradients: the documented loop over parts of a batch gives the gradie
   const Batch all{
       randn({9, 2, 3}, DType::f64, 2),
       Tensor::of<std::int32_t>({9, 2}, {1, 2, 3, 4, 0, 1, 1, 2, 3, 4, 0, 1, 1, 2, 3, 4, 0, 1}),
-      test::ragged_mask(9, {9, 2})};
+      mask_of(9, {9, 2})};
   std::vector<Batch> parts;
   for (Index b = 0; b < 2; ++b)
     parts.push_back(

@@ -5,19 +5,15 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/transformer.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "nn/tools.hpp"
-#include "support/capture.hpp"
 
 namespace attune::nn {
 namespace {
 
-using test::difference, test::identical;
-
 constexpr Index kSize = 8, kMemory = 6;
 const Tensor x = randn({5, 3, kSize}, DType::f64), h = randn({4, 3, kMemory}, DType::f64, 2);
-const Tensor source_mask = test::ragged_mask(4, {4, 2, 1});
+const Tensor source_mask = mask_of(4, {4, 2, 1});
 
 TEST_CASE("MultiHeadAttention: dropout draws B · heads · T · S numbers, also for weights") {
   Parameters params(1, DType::f64);
@@ -102,7 +98,7 @@ TEST_CASE("MultiHeadAttention: if all positions are masked, y is the bias of W_o
   Parameters params(1, DType::f64);
   const MultiHeadAttention layer(params, kSize, {.heads = 2}, kMemory);
   test::set(params, "output.b", randn({kSize}, DType::f64, 3));
-  const Tensor none = test::ragged_mask(4, {4, 0, 1});
+  const Tensor none = mask_of(4, {4, 0, 1});
   for (const Index steps : {5, 1}) {
     for (const Weights weights : {Weights::no, Weights::per_head}) {
       const auto result = layer(x.slice(0, steps), layer.precompute(h), none, weights);

@@ -6,7 +6,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include <attune/tensor/tensor.hpp>
@@ -174,20 +173,6 @@ Tensor map_lines(const Tensor& x, int axis, const Tensor& mask, F f) {
     for (std::size_t i = 0; i < line.size(); ++i) y[places[i]] = static_cast<double>(result[i]);
   });
   return y.tensor(x.dtype());
-}
-
-/// Layer normalisation over the last axis.
-inline Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
-  const std::vector<double> g = gain.to_vector<double>(), b = bias.to_vector<double>();
-  return map_lines(x, x.rank() - 1, {}, [&](Line e) {
-    const auto n = static_cast<long double>(e.size());
-    const long double mean = std::accumulate(e.begin(), e.end(), 0.0L) / n;
-    long double variance = 0;
-    for (const long double v : e) variance += (v - mean) * (v - mean) / n;
-    for (std::size_t i = 0; i < e.size(); ++i)
-      e[i] = g[i] * (e[i] - mean) / std::sqrt(variance + epsilon) + b[i];
-    return e;
-  });
 }
 
 /// Sparsemax by sorting (Martins and Astudillo, 2016, algorithm 1).

@@ -1,8 +1,3 @@
-#include <atomic>
-#include <limits>
-#include <thread>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 #include <attune/tensor/elementwise.hpp>
@@ -93,21 +88,6 @@ TEST_CASE("matmul: the packed cache of a weight is freed with the weight") {
     CHECK(buffer_statistics().in_use >= before + 2 * 80 * 40 * sizeof(double));
   }
   CHECK(buffer_statistics().in_use == before);
-}
-
-TEST_CASE("matmul: several threads may use one weight concurrently") {
-  const Tensor w = randn({90, 60}, DType::f64), a = randn({7, 90}, DType::f64, 2),
-               expected = matmul(a, w.clone());
-  std::vector<std::thread> users;
-  std::atomic<bool> same{true};
-  for (int i = 0; i < 4; ++i) {
-    users.emplace_back([&] {
-      for (int use = 0; use < 50; ++use)
-        if (!identical(matmul(a, w), expected)) same = false;
-    });
-  }
-  for (std::thread& user : users) user.join();
-  CHECK(same);
 }
 
 TEST_CASE("matmul: leading axes of a are folded into rows; there may be no rows") {

@@ -1,6 +1,5 @@
 // Backend selection of matrix products, by the environment.
 
-#include <cstdlib>
 #include <map>
 #include <string>
 

@@ -1,7 +1,5 @@
 // Padding in recurrences. tests/autograd checks their equations and gradients.
 
-#include <cmath>
-
 #include <doctest/doctest.h>
 
 #include <attune/tensor/arrange.hpp>
@@ -60,23 +58,6 @@ Tensor row(const Tensor& state, Index b) {
 }
 
 }  // namespace
-
-TEST_CASE("recurrences: padding carries the states over, in both directions") {
-  for (Cell cell : cells) {
-    for (Direction direction : directions) {
-      const Input in = input_of(cell, direction, mask());
-      const RecurrentStates out = run_forward(in);
-      for (const auto& [all, initial] : {std::pair(out.h, in.h0), std::pair(out.c, in.c0)}) {
-        if (!all.defined()) continue;
-        for (Index b = 0; b < batch; ++b) {
-          const Index length = lengths[static_cast<std::size_t>(b)];
-          const Tensor last = direction == Direction::forward ? all[length - 1][b] : initial[b];
-          for (Index t = length; t < steps; ++t) CHECK(identical(all[t][b], last));
-        }
-      }
-    }
-  }
-}
 
 TEST_CASE("recurrences: a padded batch gives the same bits as its sentences one by one") {
   for (Cell cell : cells) {

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <string>
 #include <type_traits>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <attune/models/metrics.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "support/errors.hpp"
 
@@ -19,12 +18,6 @@ double bleu_of(const std::string& hypothesis, const std::string& reference) {
   return corpus_bleu(Lines{hypothesis}, std::vector<References>{{reference}});
 }
 
-TEST_CASE("corpus_bleu: 100 for the reference itself, 0 without common n-grams") {
-  CHECK(bleu_of("a b c d e", "a b c d e") == Approx(100));
-  CHECK(bleu_of("a b c d e", "v w x y z") == 0);
-  CHECK(bleu_of("", "a b c d e") == 0);
-}
-
 TEST_CASE("bleu: statistics can be added in parts") {
   const Lines hypotheses = {"the red boat", "a house on the hill", "blue sky"};
   const std::vector<References> references = {
@@ -34,10 +27,6 @@ TEST_CASE("bleu: statistics can be added in parts") {
   sum += all[1];
   const std::vector<BleuStatistics> parts = {sum, all[2]};
   CHECK(bleu(parts) == bleu(all));
-}
-
-TEST_CASE("bleu: 0 for a sentence too short for an n-gram order") {
-  CHECK(bleu_of("good morning", "good morning") == 0);
 }
 
 TEST_CASE("bleu and chrf: an empty reference has no tokens; none at all is an error") {

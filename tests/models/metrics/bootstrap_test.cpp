@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/metrics.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "support/errors.hpp"
 

@@ -1,7 +1,6 @@
 // Word alignments in lines and files.
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>

@@ -14,7 +14,6 @@
 namespace {
 
 using namespace attune;
-using test::identical;
 using text::Pair;
 using text::Sentence;
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
 
 #include "support/errors.hpp"
 

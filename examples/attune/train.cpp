@@ -130,15 +130,19 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
       const auto tokens = [&](Index i) {
         return pairs.target_tokens(chosen[static_cast<std::size_t>(i)]);
       };
-      nn::Workers::Sum sum = run.backward(
-          std::ssize(chosen),
-          [&](Index begin, Index end) {
-            const auto some = std::span(chosen).subspan(static_cast<std::size_t>(begin),
-                                                        static_cast<std::size_t>(end - begin));
-            const text::Batch batch = pairs.batch(some);
-            return model.model.loss(batch, pairs.guide(some, batch));
-          },
-          tokens);
+      const auto loss = [&](Index begin, Index end) {
+        const auto some = std::span(chosen).subspan(static_cast<std::size_t>(begin),
+                                                    static_cast<std::size_t>(end - begin));
+        const text::Batch batch = pairs.batch(some);
+        return model.model.loss(batch, pairs.guide(some, batch));
+      };
+      nn::Workers::Sum sum{};
+      try {
+        sum = run.backward(std::ssize(chosen), loss, tokens);
+      } catch (...) {
+        epochs.take_back();  // ~Run saves: the resumed run repeats the batch
+        throw;
+      }
       const double rate = schedule(run.step()) * plateau.rate() / o.rate;
       double size = 0;
       for (const std::uint32_t pair : chosen) size += pairs.target_tokens(pair);

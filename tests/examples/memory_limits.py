@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Programs with too little memory must end with a one-line error, and never hang or abort.
+"""Programs with too little memory must end with a one-line error, and never hang or abort. A training
+must then resume as if it had not been interrupted.
 
     tests/examples/memory_limits.py build/examples/{dates,attune}
 
 Runs each program with increasing limits of the address space, until it succeeds.
 """
-import pathlib, resource, subprocess, sys, tempfile
+import json, pathlib, resource, subprocess, sys, tempfile
 
 TRAIN = """train pairs.tsv --valid pairs.tsv --tokens words --hidden 256 --embedding 256 --batch 64 --steps 3
     --validate-every 2 --threads 2 --out model"""
@@ -19,10 +20,15 @@ def run(command, megabytes, directory):
 
 
 def check(command, directory):
-    name, told = " ".join(command[:2]), 0
+    name, told, losses = " ".join(command[:2]), 0, set()
     for megabytes in range(40, 2000, 20):
         result = run(command, megabytes, directory)
+        if command[1] == "train":
+            subprocess.run([*command, "--resume"], cwd=directory, check=True, capture_output=True)
+            log = pathlib.Path(directory, "model/log.jsonl").read_text().splitlines()
+            losses.add(json.loads(log[-1])["valid_loss"])
         if result.returncode == 0:
+            assert len(losses) < 2, losses
             return print(f"{name}: needs {megabytes} MiB, and said so {told} times")
         what = f"{name}, {megabytes} MiB: {result.returncode} {result.stderr}"
         if result.returncode == 127 and "loading shared libraries" in result.stderr:

@@ -154,7 +154,8 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
     const std::string text = summary(*result, o.metric != Metric::exact);
     if (best.improves(run, values))
       run.save_best(fmt::format("{} on {} pairs (beam {})", text, valid.size(), o.beam));
-    if (o.halve > 0) plateau.observe(values.front());
+    // Improvements as counted by `best`, which compares more than one value.
+    if (o.halve > 0) plateau.observe(std::max(0.0, plateau.best()) + (best.waited() == 0));
     run.save(log_of(*result), text);
     if (o.metric != Metric::exact) say_examples(valid, *result);
   }

@@ -467,7 +467,25 @@ TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trai
   CHECK(step_of(files / "seeds/seed-2/last.safetensors") == 30);
   const Arguments by_epochs = files.train("epochs", twenty_steps + Arguments{"--seeds", "2"});
   output_of(by_epochs + Arguments{"--epochs", "2"});  // replaces the number of steps
-  CHECK(contains(error_of(by_epochs + Arguments{"--epochs", "1"}), " trained for 2 epochs, not 1"));
+  CHECK(contains(error_of(by_epochs + Arguments{"--epochs", "1"}),
+                 " trained for 2 epochs, not 1 epochs"));
+}
+
+TEST_CASE("attune train --halve: better tokens are an improvement, also without exact matches") {
+  const Words files;
+  output_of(files.train("out", twenty_steps + Arguments{"--halve", "1", "--validate-every", "4"}));
+  const auto metadata = load_safetensors(files / "out/last.safetensors").metadata;
+  CHECK(std::stoi(metadata.at("plateau.best")) > 1);  // the number of improvements
+  CHECK(log_of(files / "out").back().at("exact_match") == 0);
+}
+
+TEST_CASE("attune train --epochs: complete epochs, also if their numbers of batches differ") {
+  const Words files;
+  output_of(files.train(
+      "out", tiny_words + Arguments{"--epochs", "6", "--batch-tokens", "60", "--pool", "64"}));
+  const auto metadata = load_safetensors(files / "out/last.safetensors").metadata;
+  CHECK(metadata.at("epoch") == "6");
+  CHECK(metadata.at("position") == "0");
 }
 
 TEST_CASE("attune train: it stops without improvement, or at the time limit") {

@@ -123,8 +123,11 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
            .epoch = [&] { return epochs.epoch(); }},
           files, *model.parameters, save_model,
           {saved(adam), saved(epochs), saved_plateau, saved(best)});
-  while (run.goes_on(by_epochs && epochs.epoch() >= o.epochs ? run.step() : steps) &&
-         best.waited() < o.patience) {
+  const auto last_step = [&] {  // with --batch-tokens, epochs differ in their number of batches
+    if (!by_epochs) return steps;
+    return epochs.epoch() < o.epochs ? std::max(steps, run.step() + 1) : run.step();
+  };
+  while (run.goes_on(last_step()) && best.waited() < o.patience) {
     if (run.trains()) {
       const std::vector<std::uint32_t>& chosen = epochs.next();
       const auto tokens = [&](Index i) {

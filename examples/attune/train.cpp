@@ -196,12 +196,16 @@ int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   const bool may_be_longer = o.resume;
   o.resume = std::filesystem::exists(o.last());
   const TrainOptions before = o.resume ? stored_options(o.last()) : o;
-  const bool by_epochs = before.steps == 0 && o.steps == 0;
-  const Index was = by_epochs ? before.epochs : before.steps, now = by_epochs ? o.epochs : o.steps;
-  const bool longer = was > 0 && was < now;  // 0: the number depends on the data
-  if (was != now && !(longer && may_be_longer))
-    fail("--out", fmt::format("{} was trained for {} {}, not {}", o.last().string(), was,
-                              by_epochs ? "epochs" : "steps", now));
+  const auto duration_of = [](const TrainOptions& t) -> std::string {
+    if (t.steps > 0) return fmt::format("{} steps", t.steps);
+    return t.epochs > 0 ? fmt::format("{} epochs", t.epochs) : "the default number of steps";
+  };
+  const bool longer = before.steps > 0
+                          ? before.steps < o.steps
+                          : before.epochs > 0 && o.steps == 0 && before.epochs < o.epochs;
+  if (duration_of(before) != duration_of(o) && !(longer && may_be_longer))
+    fail("--out", fmt::format("{} was trained for {}, not {}", o.last().string(),
+                              duration_of(before), duration_of(o)));
   RunDirectory files(o.out);
   files.make();  // locks it
   if (!std::freopen((o.out / "progress.txt").c_str(), "a", stdout))

@@ -462,7 +462,7 @@ TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trai
   check_same_tensors(files / "alone/best.safetensors", files / "seeds/seed-2/best.safetensors");
   const Arguments longer =
       files.train("seeds", twenty_steps + Arguments{"--seeds", "2", "--steps", "30"});
-  CHECK(contains(error_of(longer), " was trained for 20 steps, not 30"));
+  CHECK(contains(error_of(longer), " was trained for 20 steps, not 30 steps"));
   output_of(longer + Arguments{"--resume"});
   CHECK(step_of(files / "seeds/seed-2/last.safetensors") == 30);
   const Arguments by_epochs = files.train("epochs", twenty_steps + Arguments{"--seeds", "2"});

@@ -130,11 +130,12 @@ std::pair<Tokens, std::string> chosen_tokens(const Lines& lines, bool sentences,
 }
 
 /// The truecaser of each side; empty without --truecase.
-OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o) {
+OfBoth<std::optional<text::Truecaser>> learn_case(const TrainOptions& o, const Survey& survey) {
   if (!o.truecase) return {};
   PairReader reader(o.train_files(), "learning the case of words");
   text::CaseCounts source, target;
-  while (const auto pair = reader.next()) source.add(pair->source), target.add(pair->target);
+  while (const auto pair = reader.next())
+    if (!survey.holds_out(pair->source)) source.add(pair->source), target.add(pair->target);
   return {source.truecaser(), target.truecaser()};
 }
 
@@ -186,7 +187,7 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   if (!o.source_pieces.empty()) made[0] = text::SentencePiece::load(o.source_pieces);
   if (!o.target_pieces.empty()) made[1] = text::SentencePiece::load(o.target_pieces);
   if (o.joint) made[1] = made[0];
-  const auto truecasers = learn_case(o);
+  const auto truecasers = learn_case(o, survey);
   if (!made[0] || !made[1]) {
     const OfBoth<Tokens> tokens = choose(o, survey);
     OfBoth<Texts> lines;
@@ -220,8 +221,11 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
     if (!made[1]) made[1] = o.joint ? made[0] : make(1, "the target");
   }
   for (const std::size_t side : {0, 1})
-    if (const auto& truecaser = truecasers[side])
+    if (const auto& truecaser = truecasers[side]) {
+      if (kind_of(*made[side]).starts_with("decomposed"))
+        fail("--truecase", "does not support decomposed characters, expected other --tokens");
       made[side] = made[side]->with(std::make_shared<text::Truecaser>(*truecaser));
+    }
   return made;
 }
 

@@ -251,6 +251,22 @@ TEST_CASE("attune train: without --valid, every seed has the same held-out pairs
                  "_data differs: the checkpoint was trained on other data"));
 }
 
+TEST_CASE("make_codecs: does not learn the case of held-out words") {
+  const Directory directory;
+  std::string rows;
+  for (int i = 0; i < 100; ++i) rows += fmt::format("a Name{}\tb\n", i);
+  write(directory / "rows.tsv", rows);
+  TrainOptions o;
+  o.train = directory / "rows.tsv", o.truecase = true;
+  o.source_tokens = o.target_tokens = Tokens::words;
+  const Survey survey = survey_of(o);
+  const Codecs codecs = make_codecs(o, survey);
+  for (int i = 0; i < 100; ++i) {
+    const bool known = codecs.source.tokenizer.encode(fmt::format("a name{}", i))[1][0] == 'N';
+    CHECK(known != survey.holds_out(fmt::format("a Name{}", i)));
+  }
+}
+
 TEST_CASE("Survey: holds out all pairs of a source together, at most a tenth of all pairs") {
   const Directory directory;
   std::string rows;

@@ -471,14 +471,17 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   if (first.entry("train").empty())
     fail("PAIRS", "missing, and the checkpoint does not name its validation pairs");
   const TrainOptions trained = o.trained ? *o.trained : train_options_from(first.metadata);
-  if (!trained.valid.empty()) return validation_pairs(trained, {}, first.codecs);
-  TestPairs held = validation_pairs(trained, survey_of(trained), first.codecs);
+  if (!o.out.empty())
+    require_writable(o.out,
+                     {trained.train, trained.train_target, trained.valid, trained.valid_target});
+  const Survey survey = trained.valid.empty() ? survey_of(trained) : Survey();
+  TestPairs pairs = validation_pairs(trained, survey, first.codecs);
   for (const Model& model : models)
-    if (held.fingerprint().text() != model.entry("validation_data"))
-      fail(trained.train.string(),
-           "the held-out pairs are unknown, since the file has changed or the models held out "
-           "different pairs: expected a file of PAIRS");
-  return held;
+    if (pairs.fingerprint().text() != model.entry("validation_data"))
+      fail(pairs.name,
+           "the file has changed, or the models were validated on different pairs: expected a "
+           "file of PAIRS");
+  return pairs;
 }
 
 void require_output(const UseOptions& o, std::vector<std::filesystem::path> inputs) {

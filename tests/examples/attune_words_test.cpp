@@ -246,7 +246,9 @@ TEST_CASE("attune train: without --valid, every seed has the same held-out pairs
   CHECK(measured("a", "b")["pairs"] == held);
   write(files / "train.tsv", words(400, 3));
   CHECK(contains(error_of({"evaluate", "--model", files / "a"}),
-                 "the held-out pairs are unknown, since the file has changed"));
+                 "train.tsv: the file has changed, or the models were validated on different"));
+  check_refused({{{"evaluate", "--model", files / "a", "--out", files / "train.tsv"},
+                  files / "train.tsv" + ": is also read or written by this program, ..."}});
   CHECK(contains(error_of({"train", "--resume", "--out", files / "a"}),
                  "_data differs: the checkpoint was trained on other data"));
 }

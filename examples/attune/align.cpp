@@ -78,14 +78,14 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
                            to = forced ? model.target().tokenizer.encode(pair.target)
                                        : tokens_of(model, pair.written);
   report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
-  if (map.rows.empty() || (o.units != AlignUnits::words && o.gold.empty()) || !model.of_sentences())
-    return map;
+  const bool joins = !o.gold.empty() || (o.units == AlignUnits::words && model.of_sentences());
+  if (map.rows.empty() || !joins) return map;
   const std::string& unknown = model.target().vocabulary.token(text::Vocabulary::unknown);
   std::ranges::replace(map.rows, unknown, model.target().tokenizer.decode({&unknown, 1}));  // to ⁇
   try {
     return by_words(map, pair.source, pair.target);
   } catch (const Error&) {
-    fail(place, "the SentencePiece model changes words, expected --units tokens");
+    fail(place, "its tokens do not form the words between its blanks, expected --units tokens");
   }
 }
 

@@ -250,7 +250,7 @@ text::Alignment links_of(const text::Alignment& words, const text::TextPair& lin
                                text::words_of_tokens(lines.target, target));
   } catch (const Error&) {
     fail(reader.source_place(),
-         "the SentencePiece model changes words, which --alignments does not support");
+         "its tokens do not form the words between its blanks, as --alignments requires");
   }
 }
 
@@ -286,7 +286,7 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
   PairReader reader(files, "reading");
   bool any = sides == Sides::optional;
   while (const auto pair = reader.next()) {
-    if (is_skipped(*pair, files) || (keep && !keep(*pair))) continue;
+    if ((sides == Sides::required && is_skipped(*pair, files)) || (keep && !keep(*pair))) continue;
     if (sides == Sides::required && pair->target.empty())
       fail(reader.target_place(), "the target is empty");
     text::Sentence source = codecs.source.encode(pair->source),

@@ -263,6 +263,10 @@ TEST_CASE("attune align --gold: the error rate of the model's links, on pairs") 
   write(links, "1-3 2-2 3-1 3-3\n\n1p1\n");
   CHECK(output_of(align + Arguments{targets}) ==
         "alignment error rate 0.1250, precision 1.0000, recall 0.7500  (3 pairs)\n");
+  write(links, "1-1\n\n1-1\n");
+  write(trained / "g.tsv", "one\tEINS\n\nfour\tVIER\n");  // one line of links per line
+  CHECK(contains(output_of(trained.with("align", {trained / "g.tsv", "--gold", links})),
+                 "error rate 0.0000, precision 1.0000, recall 1.0000  (3 pairs)"));
   CHECK(error_of(align) == "attune: " + sources + ": has no targets, expected pairs for --gold");
   CHECK(error_of(align + Arguments{targets, "--format", "json"}) ==
         "attune: --format: has no effect without alignments, which --gold replaces");

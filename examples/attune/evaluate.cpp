@@ -95,9 +95,6 @@ int evaluate_pairs(const UseOptions& o) {
   const auto files = model_files(o.models);
   require_output(o, files);
   const Measured m(o, files);
-  if (const auto cut = std::ranges::count(m.result.written, false, &Written::complete); cut > 0)
-    complain("warning: {} of {} predictions were truncated at --max-length {}\n", cut,
-             m.pairs.size(), m.search.max_length);
   if (!o.out.empty() && is_first_worker())
     write_file(o.out, fmt::format("{}\n", fmt::join(m.result.lines(), "\n")));
   o.json ? print_json(m) : print_result(m);
@@ -160,6 +157,8 @@ void print_json(const std::string& name, const Measured& m, std::span<const Inde
 
 int compare(const UseOptions& o) {
   const auto files = model_files(o.models);
+  if (std::ranges::adjacent_find(o.lengths, std::greater_equal()) != o.lengths.end())
+    fail("--lengths", "expected ascending lengths");
   const std::vector<std::string> names = run_names(files);
   if (files.size() > 1)
     for (const std::filesystem::path& path : {o.file, o.target}) require_regular(path);
@@ -169,6 +168,9 @@ int compare(const UseOptions& o) {
     if (all.back().pairs.fingerprint().text() != all.front().pairs.fingerprint().text())
       fail(file.string(),
            fmt::format("its pairs differ from those of {}, expected the same", names[0]));
+    if (all.back().bleu != all.front().bleu)
+      fail("--bleu", fmt::format("{} and {} were trained with different ones, expected 13a or none",
+                                 names[0], names[all.size() - 1]));
   }
   if (!o.json) return print_table(names, all, o.lengths), 0;
   for (std::size_t i = 0; i < names.size(); ++i) print_json(names[i], all[i], o.lengths);

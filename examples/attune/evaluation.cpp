@@ -57,6 +57,7 @@ double mean_loss(Models models, const TestPairs& test) {
     const double loss = std::strtod(line.c_str(), &rest), of = std::strtod(rest, nullptr);
     total += loss * of, tokens += of;
   }
+  if (tokens == 0) fail(test.name, "no pair has tokens on both sides");
   return total / tokens;
 }
 
@@ -212,6 +213,10 @@ Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from)
   const auto start = std::chrono::steady_clock::now();
   result = evaluate(models, pairs, search, bleu);
   seconds = seconds_since(start);
+  const auto cut = std::ranges::count(result.written, false, &Written::complete);
+  if (cut > 0 && !o.trained)
+    complain("warning: {} of {} predictions were truncated at --max-length {}\n", cut, pairs.size(),
+             search.max_length);
 }
 
 std::vector<metrics::BleuStatistics> Measured::statistics() const {

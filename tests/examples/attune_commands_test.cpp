@@ -69,6 +69,12 @@ TEST_CASE("attune compare: compares models with the first, in a table and as JSO
   CHECK(best.at("by_length").at("4-") >= 90);
   CHECK(other.at("bleu") < best.at("bleu"));
   CHECK(other.at("model") == "short");
+  Safetensors file = load_safetensors(trained.model());
+  file.metadata["bleu"] = "13a";
+  save_safetensors(trained / "13a.safetensors", file);
+  const Arguments both = trained.with("compare", {"--model", trained / "13a.safetensors"});
+  CHECK(contains(error_of(both), "13a were trained with different ones, expected 13a or none"));
+  CHECK(contains(output_of(both + Arguments{"--bleu", "none"}), " +0.00 "));
 }
 
 TEST_CASE("attune: predictions do not depend on the batch size") {

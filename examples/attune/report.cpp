@@ -171,13 +171,14 @@ std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
 }
 
 /// Attention heat maps and the best predictions.
-void add_examples(Json& page, const Measured& m, std::size_t count) {
+void add_examples(Json& page, const Measured& m, std::size_t count, Index best) {
   const std::vector<std::size_t> some = chosen_examples(m, count);
   if (some.empty()) return;
   std::vector<text::Sentence> sources;
   for (const std::size_t i : some) sources.push_back(m.pairs.sources[i]);
   models::SearchOptions search = m.search;
-  if (search.best == 1) search.best = std::min<Index>(search.beam, 3);
+  search.best = best > 1 ? best : std::min<Index>(search.beam, 3);
+  search.beam = std::max(search.beam, search.best);
   const auto text = [&](const models::Hypothesis& h, Index) {
     return m.first().target().decode(h.words);
   };
@@ -291,12 +292,15 @@ int report(const UseOptions& o) {
   const bool together = files.size() > 1;
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
+  if (!o.live.empty() && !o.file.empty()) fail("--live", "writes no report, expected no PAIRS");
   if (!o.live.empty()) return write_live(o, files, path), 0;
-  const Measured m(o, files);
+  UseOptions measured = o;
+  measured.search.best = 1;  // --best must not change --beam
+  const Measured m(measured, files);
   Json page = {{"title", title(m.models, files)}, {"summary", summary_of(m)}};
   m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);
   add_curves(page, m);
-  add_examples(page, m, /*count=*/12);
+  add_examples(page, m, /*count=*/12, o.search.best);
   for (const auto& [name, value] : m.first().metadata)
     if (!name.ends_with("vocabulary") && !name.ends_with("tokenizer"))
       page["options"]["rows"].push_back({name, value});

@@ -94,7 +94,7 @@ int average(const UseOptions& o) {
   for (const auto& [name, w] : *mean.parameters) sums.push_back(zeros(w.shape(), DType::f64));
   for (const std::filesystem::path& path : files) {
     const Model model = Model::load(path);
-    check_alike(names, mean.metadata, path, model.metadata, "the first checkpoint");
+    check_alike(names, mean, path, model, "the first checkpoint");
     auto sum = sums.begin();
     for (const auto& [name, w] : *model.parameters)
       add_in_place(*sum++, w.value().to(DType::f64) * share);
@@ -114,7 +114,10 @@ int average(const UseOptions& o) {
 }
 
 int inspect(const UseOptions& o) {
-  const auto file = model_files({&o.file, o.file.empty() ? 0u : 1u}).front();
+  const auto files = model_files({&o.file, o.file.empty() ? 0u : 1u});
+  if (files.size() > 1)
+    fail(o.file.string(), fmt::format("contains {} models, expected one of them", files.size()));
+  const auto& file = files.front();
   const Model model = Model::load(file);
   if (o.exported.empty()) {
     o.json ? print_json(model) : print(model);

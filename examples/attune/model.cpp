@@ -63,10 +63,10 @@ bool Model::of_sentences() const {
   return entry("metric") == "bleu" || entry("sentences") == "yes";
 }
 
-void check_alike(std::span<const std::string> names, const Metadata& first,
-                 const std::filesystem::path& path, const Metadata& other, const char* first_name) {
+void check_alike(std::span<const std::string> names, const Model& first,
+                 const std::filesystem::path& path, const Model& other, const char* first_name) {
   for (const std::string& name : names)
-    if (reading(path, [&] { return nn::load_text(other, name); }) != nn::load_text(first, name))
+    if (other.entry(name) != first.entry(name))
       fail(path.string(), fmt::format("its {} differs from that of {}", name, first_name));
 }
 
@@ -97,8 +97,7 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
   std::vector<Model> models;
   for (const auto& file : files) {
     models.push_back(Model::load(file));
-    check_alike(codec_entries, models.front().metadata, file, models.back().metadata,
-                "the first model");
+    check_alike(codec_entries, models.front(), file, models.back(), "the first model");
   }
   return models;
 }

@@ -61,8 +61,8 @@ inline const std::string codec_entries[] = {"source_tokenizer", "source_vocabula
                                             "target_tokenizer", "target_vocabulary"};
 /// Throws if an entry in `names` of the checkpoint at `path` (`other`) differs from that of
 /// `first`, which the message calls `first_name`.
-void check_alike(std::span<const std::string> names, const Metadata& first,
-                 const std::filesystem::path& path, const Metadata& other, const char* first_name);
+void check_alike(std::span<const std::string> names, const Model& first,
+                 const std::filesystem::path& path, const Model& other, const char* first_name);
 
 /// One model, or the models of an ensemble.
 using Models = std::span<const Model>;

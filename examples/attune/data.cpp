@@ -255,7 +255,8 @@ text::Alignment links_of(const text::Alignment& words, const text::TextPair& lin
 }
 
 [[noreturn]] void fail_empty(const PairFiles& files) {
-  fail(files.source.string(), "contains no pairs, expected lines of source TAB target");
+  fail(files.name(), files.target.empty() ? "contains no pairs, expected lines of source TAB target"
+                                          : "contain no pairs, expected text on both sides");
 }
 
 [[noreturn]] void fail_long(const PairFiles& files, const char* use, Index longest) {

@@ -163,10 +163,12 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
   check_workers(command.name, typed);
   constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
   if (!is_first_worker() && (command.bit & shared) == 0) return 0;
-  std::vector<Given> given = typed.given;  // --model replaces models of config files
-  const auto is_typed_model = [](const Given& g) { return g.name == "model" && g.place.empty(); };
-  if (std::ranges::any_of(given, is_typed_model))
-    std::erase_if(given, [](const Given& g) { return g.name == "model" && !g.place.empty(); });
+  std::vector<Given> given = typed.given;
+  std::erase_if(given, [&](const Given& in_file) {  // options that can be repeated would add up
+    return !in_file.place.empty() && std::ranges::any_of(typed.given, [&](const Given& g) {
+      return g.place.empty() && g.name == in_file.name;
+    });
+  });
   set_given(options_of(o, command.bit), given);
   if (command.positional.ends_with("...")) {
     o.sources = typed.others;

@@ -36,11 +36,11 @@ OptionList common_options(std::string& config, Index& threads) {
                  threads, 0, 1024)};
 }
 
-Option swap(text::Columns& columns, const std::filesystem::path& target) {
+Option swap(text::Columns& columns, bool has_effect) {
   Option field =
       choice("swap", "the first column of the TSV is the target", columns, {"no", "yes"});
   field.is_flag = true;
-  return only_with("a TSV", target.empty(), field);
+  return only_with("PAIRS in a TSV", has_effect, field);
 }
 
 Option tokens(const char* name, const char* help, Tokens& value) {
@@ -53,6 +53,10 @@ OptionList data_options(TrainOptions& o) {
         if (t == Tokens::automatic) t = o.tokens;
         return t == Tokens::automatic || are_subwords(t);
       });
+  const auto counted = [&](Option one) {
+    const bool counts = o.source_vocabulary.empty() || (!o.joint && o.target_vocabulary.empty());
+    return only_with("a vocabulary to count", counts, std::move(one));
+  };
   return {
       option("train",
              "training pairs: a TSV file (source TAB target), or a text file with the sources",
@@ -63,7 +67,7 @@ OptionList data_options(TrainOptions& o) {
              o.valid),
       only_with("--valid", !o.valid.empty(),
                 option("valid-target", "text file with the targets of --valid", o.valid_target)),
-      swap(o.columns, o.train_target),
+      swap(o.columns, o.train_target.empty() || (!o.valid.empty() && o.valid_target.empty())),
       only_with(
           "held-out pairs, which --valid replaces", o.valid.empty(),
           option("held-out",
@@ -96,10 +100,10 @@ OptionList data_options(TrainOptions& o) {
              "truecasing: give the first word of each sentence, words in an unknown case and lines "
              "in capitals their most frequent case",
              o.truecase),
-      option("min-count", "replace tokens with fewer occurrences than this by <unk>",
-             o.minimum_count, 1, many),
-      option("vocabulary", "maximum vocabulary size of each side; 0: no limit",
-             o.maximum_vocabulary, 0, many),
+      counted(option("min-count", "replace tokens with fewer occurrences than this by <unk>",
+                     o.minimum_count, 1, many)),
+      counted(option("vocabulary", "maximum vocabulary size of each side; 0: no limit",
+                     o.maximum_vocabulary, 0, many)),
       option("alignments",
              "word alignments of the training pairs, as 0-0 1-2 (source-target, from 0): "
              "supervise the attention weights",
@@ -138,7 +142,8 @@ OptionList training_options(TrainOptions& o) {
       option("minutes", "stop training after this many minutes; 0: no limit", o.minutes, 0, many),
       option("batch", "pairs per batch", o.batch, 1, many),
       option("batch-tokens",
-             "target tokens per batch, with padding; replaces --batch unless it is 0",
+             "target tokens per batch, with padding; replaces --batch unless it is 0. Excludes "
+             "pairs with as many tokens on either side",
              o.batch_tokens, 0, many),
       option("pool", "number of random pairs that are sorted by length, then split into batches",
              o.pool, 1, many),
@@ -232,20 +237,23 @@ OptionList predict_options(UseOptions& o) {
           flag("replace-unknown",
                "replace a predicted <unk> by the source token with the largest attention weight",
                o.replace_unknown),
-          choice("format", "columns: source TAB prediction TAB probability; text: predictions only",
-                 o.format, {"columns", "text"})};
+          only_with("text output, which --json replaces", !o.json,
+                    choice("format",
+                           "columns: source TAB prediction TAB probability; text: predictions only",
+                           o.format, {"columns", "text"}))};
 }
 
 OptionList align_options(UseOptions& o) {
+  const auto shown = [&](Option one) {
+    return only_with("alignments, which --gold replaces", o.gold.empty(), std::move(one));
+  };
   return {
-      only_with(
-          "alignments, which --gold replaces", o.gold.empty(),
-          choice("format",
-                 "pharaoh: links SOURCE-TARGET, from 0; json: weights; terminal, svg, html: heat "
-                 "maps; auto: by the file extension of --out",
-                 o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"})),
-      choice("units", "align words (split at blanks), or the model's tokens", o.units,
-             {"words", "tokens"}),
+      shown(choice("format",
+                   "pharaoh: links SOURCE-TARGET, from 0; json: weights; terminal, svg, html: heat "
+                   "maps; auto: by the file extension of --out",
+                   o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"})),
+      shown(choice("units", "align words (split at blanks), or the model's tokens", o.units,
+                   {"words", "tokens"})),
       option("gold",
              "reference alignments, as 1-1 2p3 (from 1; p: possible): print only the alignment "
              "error rate",
@@ -289,10 +297,13 @@ OptionList options_of(UseOptions& o, unsigned command) {
                    "--seeds, form an ensemble",
              o.models)});
   add(evaluate_command,
-      {paths("reference", "text file with more reference targets; can be repeated", o.references)});
+      {paths("reference", "text file with more references for BLEU and chrF; can be repeated",
+             o.references)});
   add(measures | align_command | score_command,
-      {option("target", "text file with the targets, if PAIRS has only sources", o.target),
-       swap(o.columns, o.target)});
+      {only_with(
+           "PAIRS", !o.file.empty(),
+           option("target", "text file with the targets, if PAIRS has only sources", o.target)),
+       swap(o.columns, !o.file.empty() && o.target.empty())});
   add(predict_command, {option("file", "text file with one source per line", o.file)});
   add(measures | predict_command | align_command, search_options(o));
   Option unknown =
@@ -328,7 +339,8 @@ OptionList options_of(UseOptions& o, unsigned command) {
                                                    : "output file",
                         o.out))});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
-      {flag("json", "print JSON, one object per line", o.json)});
+      {only_with("text output, which --export replaces", o.exported.empty(),
+                 flag("json", "print JSON, one object per line", o.json))});
   add(~0u, common_options(o.config, o.threads));
   return all;
 }
@@ -390,7 +402,11 @@ void set_given(const OptionList& options, const std::vector<Given>& given) {
       const std::string whole = (one.place.empty() ? "--" : "") + one.name;
       throw Error(one.place + in_quotes(whole) + " is not an option; --help-all lists them");
     }
-    naming(one, [&] { option->set(one.value); });
+    naming(one, [&] {
+      if (one.value.empty() && (option->type == "FILE" || option->type == "PATH"))
+        fail(one.name, "the path is empty");
+      option->set(one.value);
+    });
   }
 }
 

@@ -145,7 +145,8 @@ class Predictor {
   std::string lines(const std::string& source, const Texts& tokens,
                     const models::Translation& written, Index number) const {
     std::string text;
-    if (search_.best > 1 && o_.format == PredictFormat::text && number > 0) text += '\n';
+    if (search_.best > 1 && !o_.sample && o_.format == PredictFormat::text && number > 0)
+      text += '\n';
     for (const models::Hypothesis& h : written) {
       const std::string target = for_output(target_of(h, tokens));
       if (o_.format == PredictFormat::text) {

@@ -136,7 +136,6 @@ DirectoryLock::~DirectoryLock() {
 }
 
 RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
-  if (path_.empty()) fail("--out", "the path is empty, expected a directory");
   if (!is_first_worker()) return;
   std::error_code none;
   const std::filesystem::path there = nearest_existing(path_);

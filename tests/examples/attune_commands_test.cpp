@@ -37,6 +37,9 @@ TEST_CASE("attune evaluate: BLEU and chrF with one reference or several") {
   write(trained / "s2.xx", "\n");
   CHECK(error_of(evaluate + Arguments{"--reference", trained / "s2.xx"}) ==
         "attune: " + trained / "s2.xx" + ": 1 lines, expected one for each of 2 pairs");
+  write(trained / "references.ini", "reference = " + trained / "s2.xx" + "\n");  // replaced below
+  output_of(evaluate +
+            Arguments{"--config", trained / "references.ini", "--reference", trained / "s3.xx"});
 }
 
 TEST_CASE("attune evaluate: an ensemble of equal models measures the same as one") {
@@ -410,7 +413,9 @@ TEST_CASE("attune --swap: the first column of a TSV is the target") {
   CHECK(scores("two", {"--swap", valid}) == expected);
   CHECK(scores("two", {valid}) != expected);
   CHECK(error_of({"score", valid, corpus / "valid.xx", "--model", corpus / "two", "--swap"}) ==
-        "attune: --swap: has no effect without a TSV");
+        "attune: --swap: has no effect without PAIRS in a TSV");
+  CHECK(error_of({"evaluate", "--target", valid, "--model", corpus / "two"}) ==
+        "attune: --target: has no effect without PAIRS");
 }
 
 TEST_CASE("attune: no escape sequences with TERM=dumb") {

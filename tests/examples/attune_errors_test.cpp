@@ -22,13 +22,15 @@ TEST_CASE("attune: refuses to train or evaluate on empty files, predicts nothing
   const Corpus corpus;
   const std::string none = corpus / "none", blank = corpus / "blank";
   write(none, ""), write(blank, "\n\n");
-  const std::string error = ": contains no pairs, expected lines of source TAB target";
+  const auto error = [](const std::string& file) {
+    return file + " and " + file + ": contain no pairs, expected text on both sides";
+  };
   const Arguments both = {"--train", blank, "--train-target", blank};
-  check_refused({{corpus.train("o", one_epoch + both), blank + error},
-                 {corpus.train("o", both), blank + error},  // subwords
-                 {corpus.train("o", {"--train", none, "--train-target", none}), none + error},
-                 {with_model("evaluate", {none, none}), none + error},
-                 {with_model("report", {none, none, "--out", corpus / "page"}), none + error}});
+  check_refused({{corpus.train("o", one_epoch + both), error(blank)},
+                 {corpus.train("o", both), error(blank)},  // subwords
+                 {corpus.train("o", {"--train", none, "--train-target", none}), error(none)},
+                 {with_model("evaluate", {none, none}), error(none)},
+                 {with_model("report", {none, none, "--out", corpus / "page"}), error(none)}});
   CHECK(output_of(with_model("predict", {"--format", "text", "--file", none})).empty());
   CHECK(output_of(with_model("predict", {"--format", "text", "--file", blank})) == "\n\n");
   CHECK(output_of(with_model("align", {none, none})).empty());
@@ -54,6 +56,23 @@ TEST_CASE("attune: refuses a file given both as an argument and by an option") {
   check_refused({{{"train", "a", "--train", "b"}, "--train:" + error},
                  {{"train", "b", "a", "--train-target", "c"}, "--train-target:" + error},
                  {{"score", "b", "a", "--target", "c"}, "--target:" + error}});
+}
+
+TEST_CASE("attune: refuses options that would have no effect") {
+  const Corpus corpus;
+  const std::string vocabulary = corpus / "valid.en";
+  check_refused(
+      {{corpus.train("o", one_epoch + Arguments{"--source-vocabulary", vocabulary, "--min-count",
+                                                "2", "--target-vocabulary", vocabulary}),
+        "--min-count: has no effect without a vocabulary to count"},
+       {corpus.train("o", {"--tokens", "decomposed", "--truecase", "yes"}),
+        "--truecase: does not support decomposed characters, expected other --tokens"},
+       {with_model("evaluate", {"--swap"}), "--swap: has no effect without PAIRS in a TSV"},
+       {with_model("report", {"pairs", "--live", "page"}),
+        "--live: writes no report, expected no PAIRS"},
+       {with_model("compare", {"--lengths", "5,3"}), "--lengths: expected ascending lengths"},
+       {with_model("predict", {"--json", "--format", "text"}),
+        "--format: has no effect without text output, which --json replaces"}});
 }
 
 TEST_CASE("attune train: reports missing files before it reads the text") {

@@ -38,8 +38,8 @@ for language; do baseline "$language" >/dev/null; done
 
 # The word error rate of a model or an ensemble.
 error() {
-  build/examples/attune evaluate --model "$@" --json </dev/null |
-    sed 's/.*"word_error":\([^,}]*\).*/\1/'
+  scores=$(build/examples/attune evaluate --model "$@" --json </dev/null) || exit 1
+  echo "$scores" | sed 's/.*"word_error":\([^,}]*\).*/\1/'
 }
 
 echo "== 1/3  Packages"
@@ -57,9 +57,9 @@ for language; do
     --out "$out/$language" --seeds "$models" --resume </dev/null
   each=$out/$language
   if [ "$models" -gt 1 ]; then each=$out/$language/seed-*; fi
-  alone=
-  for model in $each; do alone="$alone $(error "$model")"; done
-  echo "$language $(baseline "$language") $(error "$out/$language")$alone" >>"$table"
+  row=$(error "$out/$language")
+  for model in $each; do row="$row $(error "$model")"; done
+  echo "$language $(baseline "$language") $row" >>"$table"
 done
 # The mean excludes eng_us, as it has more training data than the other languages (8000 words each).
 awk 'function row(name, alone, spread, together, published) {

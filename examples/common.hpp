@@ -143,7 +143,11 @@ inline void parse_for_model(int argc, char** argv, const models::OptionList& opt
                             const std::string& model,
                             const std::map<std::string, std::string>& trained,
                             const std::set<std::string>& free) {
-  models::set_from(options, trained);
+  try {
+    models::set_from(options, trained);
+  } catch (const Error& error) {
+    fail(model, error.what());
+  }
   const auto before = models::to_map(options);
   parse_command_line(argc, argv, "", options);
   for (const auto& [name, value] : models::to_map(options))

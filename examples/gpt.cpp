@@ -30,8 +30,8 @@ models::OptionList options_of(Options& o) {
   using models::option;
   constexpr double most = 1e6, longest = 16384;  // the time grows with the square of the context
   return {option("layers", "number of layers", o.layers, 1, 64),
-          option("heads", "number of attention heads", o.heads, 1, most),
-          option("width", "size of embeddings and hidden states", o.width, 1, most),
+          option("heads", "number of attention heads", o.heads, 1, 65536),
+          option("width", "size of embeddings and hidden states", o.width, 1, 16384),
           option("context", "context length, in characters", o.context, 2, longest),
           option("batch", "windows of --context characters per update", o.batch, 1, most),
           option("dropout", "dropout rate of embeddings, attention weights and sublayer outputs",
@@ -70,7 +70,7 @@ models::Target windows(const Tensor& ids, const Tensor& places, Index context) {
   return {gather(ids, at), gather(ids, at + 1), ones(at.shape())};
 }
 
-/// Mean loss over adjacent windows: predicts each character except the first once.
+/// Mean loss over adjacent windows. Leaves out the last characters, which do not fill one.
 double validation_loss(const models::TransformerLm& model, const Tensor& ids, Index context) {
   const NoGrad no_grad;
   const Tensor places = context * arange((ids.size() - 1) / context);
@@ -92,7 +92,7 @@ void write(const models::TransformerLm& model, const text::Codec& codec, const O
     std::cout << "----\n" << printable(codec.decode(sampled.words), "\n") << "\n";
 }
 
-void train(const std::string& file, const Options& o) {
+void train(const std::string& file, Options o) {
   if (o.out.extension() != ".safetensors")
     fail("--out", "expected FILE.safetensors, got " + in_quotes(o.out.string()));
   examples::require_writable(o.out, {file});
@@ -141,9 +141,10 @@ void train(const std::string& file, const Options& o) {
             << " nats per character\n";
   models::Codecs codecs;  // a language model has no source
   codecs.target = text.codec;
-  models::save(o.out, model, params, codecs, {{"context", std::to_string(o.context)}});
+  const auto out = std::exchange(o.out, "");  // the path may not be UTF-8
+  models::save(out, model, params, codecs, models::to_map(options_of(o)));
   write(model, text.codec, o);
-  std::cout << "Try it: build/examples/gpt " << examples::in_shell(o.out.string()) << "\n";
+  std::cout << "Try it: build/examples/gpt " << examples::in_shell(out.string()) << "\n";
 }
 
 int main(int argc, char** argv) {
@@ -155,12 +156,7 @@ int main(int argc, char** argv) {
     if (files.size() != 1) throw Error(usage);
     if (!files[0].ends_with(".safetensors")) return train(files[0], o), 0;
     const auto saved = models::load<models::TransformerLm>(files[0]);
-    const models::OptionList options = options_of(o);
-    try {
-      models::set_from({*models::find(options, "context")}, saved.metadata);
-    } catch (const Error& error) {
-      fail(files[0], error.what());
-    }
+    examples::parse_for_model(argc, argv, options_of(o), files[0], saved.metadata, {"seed"});
     write(saved.model, saved.codecs.target, o);
     return 0;
   });

@@ -77,6 +77,7 @@ def main():
         weights = pathlib.Path(directory) / "gpt.safetensors"
         texts = [run(gpt, weights, "--seed", seed) for seed in "12"]
         assert texts[0] in printed[0] and texts[1] not in printed[0], texts
+        assert "--layers: gpt.safetensors was trained with '1'" in run(gpt, "gpt.safetensors", "--layers", "7", status=1)
         data = weights.read_bytes()
         end = 8 + int.from_bytes(data[:8], "little")
         for context in b"1", b"999999999", b"x":

@@ -280,6 +280,7 @@ int run(int argc, char** argv) {
     fail(typed[1], "a value is too far from the mean of its column: " + bad);
   const auto snapshot = [&] {
     Safetensors now{.tensors = {}, .metadata = models::to_map(options_of(o))};
+    now.metadata["weights"] = "";  // the path may not be UTF-8
     now.metadata["columns"] = columns;
     for (const auto& [name, w] : parameters) now.add(name, w.value().clone());
     nn::save_tensors(scaling, now);
@@ -357,6 +358,9 @@ int run(int argc, char** argv) {
     nn::load_parameters(best, parameters);
   };
   if (trains) {  // segments last: the file is written only with both
+    if (const Index all = std::reduce(o.parts.begin(), o.parts.end()); all > rows)
+      fail("--parts", fmt::format("{} rows in total, but {} has {}", all, typed[1], rows));
+    for (const std::size_t part : {0, 1, 2}) windows_of(part);  // throws if the rows are too few
     train("linear", baseline, 3 * o.steps, 32, 5 * o.rate, square, false);
     train("segments", network, o.steps, 64, o.rate, abs, true);
   }

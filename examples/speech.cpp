@@ -359,6 +359,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
     if (error <= best) {
       best = error;
       Safetensors file{.tensors = {}, .metadata = models::to_map(options_of(o))};
+      file.metadata["model"] = "";  // the path may not be UTF-8
       file.metadata["vocabulary"] = text::to_json(speech.codec.vocabulary);
       nn::save_parameters(speech.parameters, file);
       save_safetensors(o.model, file);

@@ -50,7 +50,7 @@ def read_safetensors(path):
         check_places(header, len(data))
         tensors = {name: read_tensor(name, entry, data) for name, entry in header.items()}
         verify_checksum(path, tensors, metadata)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Error(f"{path}: not a readable safetensors file: {error}") from None
     return tensors, metadata
 
@@ -68,11 +68,15 @@ def write_safetensors(path, tensors, metadata=None):
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # aligns the tensors in the file
     unfinished = f"{path}.unfinished"
-    with open(unfinished, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for x in tensors.values():
-            file.write(x.tobytes())
-    os.replace(unfinished, path)
+    try:
+        with open(unfinished, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for x in tensors.values():
+                file.write(x.tobytes())
+        os.replace(unfinished, path)
+    except OSError as error:
+        pathlib.Path(unfinished).unlink(missing_ok=True)
+        raise Error(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def split_header(data):
@@ -152,7 +156,7 @@ def read_attention(path):
         if lines.pop() != "":
             raise ValueError("the last line is incomplete")
         return [attention(**json.loads(line)) for line in lines]
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise Error(f"{path}: not the output of align --format json: {error}") from None
 
 

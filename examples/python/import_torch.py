@@ -17,6 +17,7 @@ of a GRU, where the reset gate multiplies the second bias (b_hn).
 import argparse
 import re
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def cell(module, suffix, inputs, biased):
     """Returns the function that converts the cell's tensors, and the tensors."""
     W_hh = module.take(f"weight_hh{suffix}", None, None)
     rows, H = W_hh.shape
-    if rows not in (4 * H, 3 * H):
+    if H == 0 or rows not in (4 * H, 3 * H):
         raise Error(f"{module.names(['weight_hh' + suffix])} is {W_hh.shape}, expected ({4 * H}, {H}) of an LSTM or "
                     f"({3 * H}, {H}) of a GRU")
     W_ih = module.take(f"weight_ih{suffix}", rows, inputs)
@@ -145,14 +146,13 @@ def read_state(path):
     """Reads a state dict from safetensors or NPZ."""
     if not zipfile.is_zipfile(path):
         return read_safetensors(path)[0]
-    with zipfile.ZipFile(path) as archive:
-        if any(name.endswith("data.pkl") for name in archive.namelist()):
-            raise Error(f"{path}: files of torch.save are not supported. Write the state dict as NPZ: "
-                        "np.savez(FILE, **{name: x.numpy() for name, x in model.state_dict().items()})")
     try:
         with np.load(path, allow_pickle=False) as npz:
-            return dict(npz)
-    except (ValueError, zipfile.BadZipFile) as error:
+            if any(name.endswith("data.pkl") for name in npz.files):
+                raise Error(f"{path}: files of torch.save are not supported. Write the state dict as NPZ: "
+                            "np.savez(FILE, **{name: x.numpy() for name, x in model.state_dict().items()})")
+            return {name: np.asarray(x) for name, x in npz.items()}
+    except (ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise Error(f"{path}: not a readable NPZ file: {error}") from None
 
 

@@ -107,7 +107,7 @@ def curve(log, against, field):
     points = [(line[against], line[field]) for line in log if against in line and field in line]
     try:
         return np.array(points, float).reshape(-1, 2).T
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         raise Error(f"--fields {field}, --against {against}: expected fields with numbers") from None
 
 

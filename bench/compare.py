@@ -173,12 +173,11 @@ def rows_of_parts(options):
     ours = Program([options.build / "bench/parts"])
     onednn = options.build / "bench/dnnl_lstm"
     tuned, pythons = find_tuned(options, "*parts.py")
-    pytorch = pythons[0] if pythons else None
     for part, threads in itertools.product(options.parts, options.threads):
-        peers = {"oneDNN": tuned([onednn])} if part == "lstm_fwd_bwd" and onednn.exists() else {}
-        peers |= {"PyTorch": pytorch} if pytorch else {}
+        peers = {"oneDNN": [tuned([onednn])]} if part == "lstm_fwd_bwd" and onednn.exists() else {}
+        peers |= {"PyTorch": pythons} if pythons else {}
         for name, peer in peers.items() or [("-", None)]:
-            yield Row({"part": part, "peer": name}, threads, {"ours": ours} | ({"peer": [peer]} if peer else {}),
+            yield Row({"part": part, "peer": name}, threads, {"ours": ours} | ({"peer": peer} if peer else {}),
                       ["--only", part, "--steps", options.steps or PARTS[part]])
 
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,7 +15,9 @@ namespace attune::bench {
 inline int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
   try {
     app.parse(argc, argv);
-    return body();
+    const int status = body();
+    if (std::fflush(stdout) == 0) return status;
+    throw std::runtime_error("standard output: cannot be written");
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return 0;

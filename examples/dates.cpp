@@ -208,6 +208,7 @@ void train(Index steps) {
   std::vector<Example> validation(2000);
   for (Example& example : validation) example = draw(held_out, true);
   std::filesystem::create_directories(directory);
+  examples::require_writable(report_file);
   std::cout << dates.parameters.count() << " parameters, " << threads() << " threads\n";
 
   double best = -1;

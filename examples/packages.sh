@@ -15,6 +15,7 @@ packages="g++ meson ninja-build pkg-config libopenblas0-pthread libfmt-dev libhw
 tests="libsndfile1-dev libkissfft-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-xxhash python3-matplotlib
        cmake doctest-dev libbenchmark-dev libcli11-dev"
 case ${1-} in
+  "") ;;
   speech) packages="$packages libsndfile1-dev libkissfft-dev" ;;
   page) packages="$packages emscripten node-acorn" ;;
   page-tests) packages="$packages chromium python3" ;;
@@ -22,6 +23,7 @@ case ${1-} in
   clang) packages="$packages $tests clang-14 clang-tidy-14" ;;
   aarch64) packages="$packages $tests g++-aarch64-linux-gnu qemu-user-static pkgconf:arm64 libopenblas0-pthread:arm64
          libfmt-dev:arm64 libhwy-dev:arm64 libxxhash-dev:arm64 libicu-dev:arm64 libsndfile1-dev:arm64 libkissfft-dev:arm64" ;;
+  *) echo "$0: unknown set '$1', expected speech, page, page-tests, tests, clang or aarch64" >&2; exit 1 ;;
 esac
 
 missing=

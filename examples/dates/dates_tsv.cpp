@@ -155,7 +155,7 @@ std::vector<std::unique_ptr<DateWriter>> locales(const std::string& list) {
     const std::string name = icu::Locale(given.c_str()).getName();
     // ICU would silently fall back to another locale.
     if (known.erase(name) == 0)
-      fail("LOCALES", in_quotes(name) + " is repeated or not a locale of ICU");
+      fail("LOCALES", in_quotes(given) + " is repeated or not a locale of ICU");
     writers.push_back(std::make_unique<DateWriter>(name));
   }
   return writers;

@@ -26,6 +26,8 @@ import sys
 import time
 from typing import NamedTuple
 
+from scaling import count, counts
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Timed steps of a run, which takes a few seconds for most sizes.
 STEPS = {"toy": 60, "small": 20, "medium": 6, "large": 3, "overhead": 300,
@@ -60,16 +62,6 @@ def parse():
     names("--modes", "train", ["train", "fwd", "greedy"])
     names("--precisions", "f32", ["f32", "bf16x3", "bf16"])
     names("--parts", None, list(PARTS), nargs="?", const=list(PARTS))
-
-    def counts(text):
-        if any(not count.isdecimal() or int(count) < 1 for count in text.split(",")):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a comma-separated list of positive integers")
-        return [int(count) for count in text.split(",")]
-
-    def count(text):
-        if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
-        return int(text)
 
     parser.add_argument("--threads", type=counts, default=[1, 2], metavar="N,...", help="numbers of threads (default: 1,2)")
     parser.add_argument("--lengths", choices=["full", "varied"], default="full", help="sentence lengths (default: full)")

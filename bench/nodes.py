@@ -31,6 +31,7 @@ import sys
 import tempfile
 
 from chart import chart
+from scaling import count
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NODES = [1, 2, 4, 8, 16]
@@ -43,8 +44,8 @@ def parse():
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", type=numbers, default=[1, 10, 25], metavar="GBIT,...", help="rates of the links in Gbit/s (default: 1,10,25)")
-    parser.add_argument("--rounds", type=int, default=3, help="repetitions of all runs (default: 3)")
-    parser.add_argument("--batch", type=int, default=64, help="sentences per node and update (default: 64)")
+    parser.add_argument("--rounds", type=count, default=3, help="repetitions of all runs (default: 3)")
+    parser.add_argument("--batch", type=count, default=64, help="sentences per node and update (default: 64)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", metavar="DIR", help="build directory (default: build)")
     parser.add_argument("--svg", type=pathlib.Path, metavar="FILE", help="plot to write (default: nodes.svg in the build directory)")
     parser.add_argument("training", nargs="+", help="options of attune train, including its length")

@@ -30,17 +30,17 @@ GROWTHS = {
 }
 
 
+def count(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
+    return int(text)
+
+
+def counts(text):
+    return sorted({count(one) for one in text.split(",")})
+
+
 def parse():
-    def counts(text):
-        if any(not count.isdecimal() or int(count) < 1 for count in text.split(",")):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a comma-separated list of positive integers")
-        return sorted({int(count) for count in text.split(",")})
-
-    def count(text):
-        if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
-        return int(text)
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=["bahdanau", "luong"], default="bahdanau", help="(default: bahdanau)")
     parser.add_argument("--config", default="medium", help="values of the other sizes (default: medium)")

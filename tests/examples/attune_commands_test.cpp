@@ -309,7 +309,7 @@ TEST_CASE("attune report: curves, BLEU by length, heat maps and predictions in o
   const std::string page = trained / "page.html";
   const Arguments report = trained.with("report", {"--bleu", "none", "--beam", "2", "--out", page});
   CHECK(output_of(report) == page + "\n");
-  CHECK(contains(output_of(report), "(replaces the previous report)"));
+  CHECK(contains(output_of(report + Arguments{"--best", "4"}), "(replaces the previous report)"));
   const std::string html = read(page);
   const Json json = trained.measured({"--beam", "2"});
   for (const auto& [name, field] :

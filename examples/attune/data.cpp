@@ -472,9 +472,7 @@ TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   if (first.entry("train").empty())
     fail("PAIRS", "missing, and the checkpoint does not name its validation pairs");
   const TrainOptions trained = o.trained ? *o.trained : train_options_from(first.metadata);
-  if (!o.out.empty())
-    require_writable(o.out,
-                     {trained.train, trained.train_target, trained.valid, trained.valid_target});
+  require_output(o, {trained.train, trained.train_target, trained.valid, trained.valid_target});
   const Survey survey = trained.valid.empty() ? survey_of(trained) : Survey();
   TestPairs pairs = validation_pairs(trained, survey, first.codecs);
   for (const Model& model : models)

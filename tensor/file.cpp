@@ -76,16 +76,20 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
     if (!write_parts(path, parts)) fail_with_errno(path, "cannot be written");
     return;  // a device or pipe is written to directly, not replaced
   }
-  std::filesystem::path temporary = path;
+  // A symbolic link is kept: the file that it names is replaced.
+  const std::filesystem::path file = std::filesystem::is_symlink(path, none)
+                                         ? std::filesystem::weakly_canonical(path, none)
+                                         : path;
+  std::filesystem::path temporary = file;
   static std::atomic<unsigned> number{0};  // two threads may write the same file
   temporary += fmt::format(".{}.{}.tmp", ::getpid(), number++);
-  if (!write_parts(temporary, parts) || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (!write_parts(temporary, parts) || ::rename(temporary.c_str(), file.c_str()) != 0) {
     const int reason = errno;
     ::unlink(temporary.c_str());
     errno = reason;
     fail_with_errno(path, "cannot be written");
   }
-  sync_directory_of(path);
+  sync_directory_of(file);
 }
 
 void make_directories(const std::filesystem::path& path) {

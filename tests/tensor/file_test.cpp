@@ -51,6 +51,15 @@ TEST_CASE("write_file: writes to a pipe, does not replace it by a file") {
   CHECK(std::filesystem::is_fifo(pipe));
 }
 
+TEST_CASE("write_file: keeps a symbolic link, replaces the file that it names") {
+  const ScratchDirectory scratch;
+  write_file(scratch / "file", "old");
+  std::filesystem::create_symlink("file", scratch / "link");
+  write_file(scratch / "link", "new");
+  CHECK(std::filesystem::is_symlink(scratch / "link"));
+  CHECK(read_file(scratch / "file") == "new");
+}
+
 TEST_CASE("write_file, read_file: a round trip keeps bytes of every value") {
   const ScratchDirectory scratch;
   std::string bytes;

@@ -87,7 +87,7 @@ int average(const UseOptions& o) {
   // Entries that must be equal, so that averaging the weights is meaningful.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
   models::AnyModelOptions own = mean.model.options();
-  names.push_back("model");
+  names.insert(names.end(), {"model", "seed"});
   for (const models::Option& one : models::options_of(own)) names.push_back(one.name);
   const double share = 1.0 / static_cast<double>(files.size());
   std::vector<Tensor> sums;

@@ -469,6 +469,8 @@ TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trai
   CHECK(contains(output_of(train), printed.substr(printed.find("the ensemble: "), 30)));
   CHECK(std::filesystem::last_write_time(best) == written);
   CHECK(json_of({"evaluate", "--model", files / "seeds", "--json"})["models"] == 2);
+  CHECK(contains(error_of({"average", files / "seeds"}),
+                 "its seed differs from that of the first checkpoint"));
   output_of(files.train("alone", twenty_steps + Arguments{"--seed", "2"}));
   for (const auto& [out, seeds, other] : {std::tuple{"seeds", "1", files / "seeds/seed-1"},
                                           {"alone", "2", files / "alone"},

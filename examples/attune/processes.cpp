@@ -188,8 +188,8 @@ int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>&
                  const std::function<void(std::size_t)>& done) {
   catch_signals();
   std::map<pid_t, std::size_t> running;  // process -> item
-  const auto end_all = [&](int signal) {
-    for (const auto& [pid, item] : running) kill(pid, signal);
+  const auto end_all = [&] {
+    for (const auto& [pid, item] : running) kill(pid, SIGTERM);  // lets them save a checkpoint
     for (const auto& [pid, item] : running) waitpid(pid, nullptr, 0);
   };
   try {
@@ -214,16 +214,13 @@ int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>&
       if (WIFSIGNALED(status))
         fail("run", fmt::format("a child process was killed by signal {}", WTERMSIG(status)));
       if (status != 0) {
-        end_all(SIGKILL);
+        end_all();
         return WEXITSTATUS(status);
       }
       done(child.mapped());
     }
-  } catch (const Interrupted&) {
-    end_all(SIGTERM);  // lets them save a checkpoint
-    throw;
   } catch (...) {
-    end_all(SIGKILL);
+    end_all();
     throw;
   }
   return 0;

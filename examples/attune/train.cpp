@@ -210,6 +210,7 @@ int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
   files.make();  // locks it
   if (!std::freopen((o.out / "progress.txt").c_str(), "a", stdout))
     fail(o.out.string(), "progress.txt cannot be written");
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // freopen restores the default
   const int status = train_alone(o, survey, files);
   flush_output();  // the process ends with _exit, which does not flush
   return status;

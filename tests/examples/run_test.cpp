@@ -221,5 +221,20 @@ TEST_CASE("in_processes: returns the status of a child; throws if a child is kil
                        "run: a child process was killed by signal 9", Error);
 }
 
+TEST_CASE("in_processes: if a child fails, the others may save their state") {
+  const Directory directory;
+  const auto work = [&](std::size_t i) {
+    if (i == 0) return 7;
+    try {
+      for (;;) stop_if_interrupted(), std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } catch (const Interrupted&) {
+      write(directory / "saved", "");
+    }
+    return 0;
+  };
+  CHECK(in_processes(2, 2, work, [](std::size_t) {}) == 7);
+  CHECK(std::filesystem::exists(directory / "saved"));
+}
+
 }  // namespace
 }  // namespace attune::pairs::test

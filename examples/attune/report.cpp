@@ -293,7 +293,7 @@ int report(const UseOptions& o) {
   const std::filesystem::path own = files.front().parent_path();
   const auto path = page_path(o.out, together ? own.parent_path() : own);
   if (!o.live.empty() && !o.file.empty()) fail("--live", "writes no report, expected no PAIRS");
-  if (!o.live.empty()) return write_live(o, files, path), 0;
+  if (!o.live.empty()) return require_writable(path, {o.live}), write_live(o, files, path), 0;
   UseOptions measured = o;
   measured.search.best = 1;  // --best must not change --beam
   const Measured m(measured, files);

@@ -90,6 +90,7 @@ TEST_CASE("attune report --live: embeds the checkpoint in the page, in base64") 
   CHECK(run_process({"sh", "-c", "base64 -d | cmp - \"$1\"", "sh", t / "model/best.safetensors"},
                     {.input = live["checkpoint"]})
             .status == 0);
+  CHECK(contains(error_of(t.with("report", {"--live", page, "--out", page})), " is also read "));
 }
 
 TEST_CASE("attune predict: arguments, lines, --best and JSON agree") {

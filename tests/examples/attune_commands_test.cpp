@@ -37,6 +37,9 @@ TEST_CASE("attune evaluate: BLEU and chrF with one reference or several") {
   write(trained / "s2.xx", "\n");
   CHECK(error_of(evaluate + Arguments{"--reference", trained / "s2.xx"}) ==
         "attune: " + trained / "s2.xx" + ": 1 lines, expected one for each of 2 pairs");
+  write(trained / "s2.xx", "DREI\tZWEI\n\n");
+  CHECK(error_of(evaluate + Arguments{"--reference", trained / "s2.xx"}) ==
+        "attune: " + trained / "s2.xx" + ":1: contains a TAB, expected one text per line");
   write(trained / "references.ini", "reference = " + trained / "s2.xx" + "\n");  // replaced below
   output_of(evaluate +
             Arguments{"--config", trained / "references.ini", "--reference", trained / "s3.xx"});

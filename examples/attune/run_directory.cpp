@@ -155,11 +155,18 @@ void RunDirectory::make() {
 
 void RunDirectory::keep_previous() const {
   if (!is_first_worker()) return;
+  if (!std::filesystem::exists(last()) && !std::filesystem::exists(best())) {
+    std::filesystem::remove(log());  // a run without a checkpoint does not replace an earlier one
+    return;
+  }
   // last.safetensors first: if the renaming is interrupted, nothing resumes from mixed files.
   for (const auto& path : {last(), best(), log()}) {
-    if (!std::filesystem::exists(path)) continue;
     std::filesystem::path kept = path;
     kept.replace_extension(".previous" + path.extension().string());
+    if (!std::filesystem::exists(path)) {
+      std::filesystem::remove(kept);  // of another run
+      continue;
+    }
     std::filesystem::rename(path, kept);
     say("{} was renamed to {}\n", path.string(), kept.filename().string());
   }

@@ -107,6 +107,22 @@ TEST_CASE("RunDirectory: if renaming fails, leaves no last.safetensors without i
   CHECK_FALSE(std::filesystem::exists(directory / "last.safetensors"));
 }
 
+TEST_CASE("RunDirectory: the previous files belong to one run, which saved a checkpoint") {
+  const Directory directory;
+  RunDirectory run(directory.path());
+  run.make();
+  set_silent(true);
+  for (const char* name : {"best.safetensors", "last.previous.safetensors", "log.jsonl"})
+    write(directory / name, "first");
+  run.keep_previous();
+  CHECK_FALSE(std::filesystem::exists(directory / "last.previous.safetensors"));
+  write(directory / "log.jsonl", "second");
+  run.keep_previous();
+  set_silent(false);
+  CHECK(read(directory / "log.previous.jsonl") == "first");
+  CHECK_FALSE(std::filesystem::exists(directory / "log.jsonl"));
+}
+
 TEST_CASE("Run: a signal abandons a long update or validation; saves the state before it") {
   for (const bool in_validation : {false, true}) {
     const Directory directory;

@@ -98,6 +98,8 @@ std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
   for (const auto& file : files) {
     models.push_back(Model::load(file));
     check_alike(codec_entries, models.front(), file, models.back(), "the first model");
+    if (models.back().nfc() != models.front().nfc())
+      fail(file.string(), "its nfc differs from that of the first model");
   }
   return models;
 }

@@ -366,6 +366,9 @@ TEST_CASE("attune: composed and decomposed text are equal, unless --nfc no") {
   CHECK(contains(result.err, "warning: '\\u0301' was never seen in training"));
   CHECK(contains(output_of(files.train("as is", {"--resume", "--nfc", "no"})),
                  "predict --model '" + files / "as is" + "'"));
+  output_of(files.train("c", twenty_steps + Arguments{"--tokens", "characters"}));
+  CHECK(contains(error_of({"predict", "--model", files / "c", "--model", files / "as is", "t"}),
+                 "its nfc differs from that of the first model"));
 }
 
 TEST_CASE("attune score, align: warn about unknown tokens") {

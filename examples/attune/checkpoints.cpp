@@ -25,12 +25,9 @@ void check_replaceable(const std::filesystem::path& path) {
 }
 
 /// Writes the subword model and the vocabulary of one side.
-void export_side(const text::Codec& codec, const std::string& prefix,
-                 const std::filesystem::path& model) {
+void export_side(const text::Codec& codec, const std::string& prefix) {
   const std::string pieces = prefix + ".model", vocabulary = prefix + ".vocabulary";
-  require_writable(vocabulary, {model});
   if (const text::SentencePiece* learnt = codec.tokenizer.pieces()) {
-    require_writable(pieces, {model});
     write_file(pieces, learnt->bytes());
     say("{}\n", pieces);
   }
@@ -123,8 +120,11 @@ int inspect(const UseOptions& o) {
     o.json ? print_json(model) : print(model);
     return 0;
   }
-  export_side(model.source(), o.exported + ".source", file);
-  export_side(model.target(), o.exported + ".target", file);
+  for (const char* end :
+       {".source.model", ".source.vocabulary", ".target.model", ".target.vocabulary"})
+    require_writable(o.exported + end, {file});
+  export_side(model.source(), o.exported + ".source");
+  export_side(model.target(), o.exported + ".target");
   if (model.entry("truecase") == "yes")
     say("These files do not contain the truecaser: --truecase learns it from the training text.\n");
   return 0;

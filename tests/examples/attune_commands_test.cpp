@@ -385,6 +385,10 @@ TEST_CASE("attune inspect --export: exported subwords and vocabularies give the 
   check_same_tensors(corpus / "first/best.safetensors", corpus / "again/best.safetensors");
   CHECK(contains(error_of({"inspect", corpus / "first", "--export", corpus / "no/its"}),
                  "cannot be written: No such file or directory"));
+  std::filesystem::create_directory(corpus / "new.target.vocabulary");
+  CHECK(contains(error_of({"inspect", corpus / "first", "--export", corpus / "new"}),
+                 "cannot be written: Is a directory"));
+  CHECK_FALSE(std::filesystem::exists(corpus / "new.source.vocabulary"));
 }
 
 TEST_CASE("attune inspect: options, vocabularies and parameters") {

@@ -333,11 +333,15 @@ OptionList options_of(UseOptions& o, unsigned command) {
               "--source-pieces and --source-vocabulary",
               o.exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {only_with("alignments, which --gold replaces", o.gold.empty(),
-                 option("out",
-                        command == average_command ? "output file (default: average.safetensors)"
-                                                   : "output file",
-                        o.out))});
+      {only_with(
+          "alignments, which --gold replaces", o.gold.empty(),
+          option("out",
+                 command == average_command ? "output file (default: average.safetensors)"
+                 : command == report_command
+                     ? "output file (default: report.html in the directory of the model)"
+                 : command == evaluate_command ? "write the predictions to this file, one per line"
+                                               : "output file (default: standard output)",
+                 o.out))});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
       {only_with("text output, which --export replaces", o.exported.empty(),
                  flag("json", "print JSON, one object per line", o.json))});

@@ -154,8 +154,12 @@ class BackwardWalk {
         (*made)[i].begin(node.outputs[i].shape, node.outputs[i].dtype);
       reached_.push_back(std::move(target.node));
       std::ranges::push_heap(reached_, {}, id);
+      made->walk = this;
       gradients = made.release();
     }
+    if (gradients->walk != this)
+      fail("backward", "another backward, which has not ended, has reached this {}",
+           node.operation);
     return (*gradients)[target.output];
   }
 

@@ -130,6 +130,7 @@ class PerOutput {
 /// The gradients of a node's outputs while backward accumulates them.
 struct NodeGradients : CacheAllocated, PerOutput<GradientSlot> {
   using PerOutput::PerOutput;
+  const void* walk = nullptr;  // the backward that accumulates them
 };
 
 /// A recorded operation, or a variable (is_leaf).

@@ -224,6 +224,13 @@ TEST_CASE("backward: a pullback may call backward itself, over the same variable
     return dw;
   });
   CHECK(identical(backward(sum(y + w))[w], reals({2}, {7, 11})));
+  // Not over an operation that both reach: the outer walk would lose or repeat gradients.
+  const Var u = exp(w), v = 2.0 * u;
+  const Var both = record("nested", v.value()).wrt(v, [u](const Tensor& dy) {
+    static_cast<void>(backward(u, dy));
+    return dy;
+  });
+  CHECK_THROWS_WITH_AS(backward(sum(both + u)), doctest::Contains("has reached this exp"), Error);
 }
 
 TEST_CASE("backward of some variables: same bits as a full walk, and runs only needed pullbacks") {

@@ -292,11 +292,14 @@ Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tenso
          gradients.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Var& variable = variables[i].variable;
-    if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype())
+    if (!gradients[i].defined() || gradients[i].shape() != variable.shape() ||
+        gradients[i].dtype() != variable.dtype())
       fail("gradients", "shape or dtype differs: variable {}, gradient {}", variable.shape(),
            gradients[i].shape());
-    if (!variable.node()) fail("gradients", "a constant {} has no gradient", variable.shape());
+    if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
     const auto at = std::ranges::lower_bound(ids_, variable.node()->id);
+    if (at != ids_.end() && *at == variable.node()->id)
+      fail("gradients", "variable {} is given twice", variable.shape());
     tensors_.insert(tensors_.begin() + (at - ids_.begin()), std::move(gradients[i]));
     ids_.insert(at, variable.node()->id);
   }

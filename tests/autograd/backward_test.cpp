@@ -646,7 +646,12 @@ TEST_CASE("Gradients: constructed from gradients computed elsewhere, of the vari
                        "gradients: there are 2 variables, but 1 gradients", Error);
   const std::vector<NamedVariable> constant = {{"c", ones({2})}};
   CHECK_THROWS_WITH_AS(Gradients(constant, {ones({2})}),
-                       "gradients: a constant (2) has no gradient", Error);
+                       "gradients: this (2) value is not a variable, and only variables have "
+                       "gradients",
+                       Error);
+  const std::vector<NamedVariable> twice = {variables[0], variables[0]};
+  CHECK_THROWS_WITH_AS(Gradients(twice, {ones({2}), ones({2})}),
+                       "gradients: variable (2) is given twice", Error);
 }
 
 }  // namespace attune

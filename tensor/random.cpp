@@ -166,6 +166,8 @@ Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype) {
 
 Tensor integers(const Shape& shape, Random& random, Index low, Index high) {
   if (low >= high) fail("integers", "the range {} to {} (exclusive) is empty", low, high);
+  if (low < std::numeric_limits<std::int32_t>::min() || high > Index{1} << 31)
+    fail("integers", "the range {} to {} (exclusive) does not fit in i32", low, high);
   return drawn(shape, DType::i32,
                [&] { return static_cast<double>(low + random.below(high - low)); });
 }

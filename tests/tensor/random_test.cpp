@@ -214,6 +214,8 @@ TEST_CASE("Random tensors: each call draws new numbers, with the requested range
   CHECK_ERROR("uniform: [-1e+308, 1e+308) is not a finite range",
               uniform({1}, random, -1e308, 1e308));
   CHECK_ERROR("integers: the range 2 to 2 (exclusive) is empty", integers({1}, random, 2, 2));
+  CHECK_ERROR("integers: the range 0 to 2147483649 (exclusive) does not fit in i32",
+              integers({1}, random, 0, (Index{1} << 31) + 1));
   CHECK_ERROR("permutation: n = -1 is negative", permutation(-1, random));
 }
 

@@ -88,7 +88,11 @@ double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targ
 void check_affine(const Var& x, const Affine& affine, const Tensor& targets, const Tensor& mask) {
   ShapeCheck check("affine_cross_entropy");
   check("x", x, "... R")("W", affine.W, affine.transposed ? "V R" : "R V");
-  if (affine.b.defined()) check("b", affine.b, "V");
+  require_same_dtype("affine_cross_entropy", x.value(), affine.W.value());
+  if (affine.b.defined()) {
+    check("b", affine.b, "V");
+    require_same_dtype("affine_cross_entropy", x.value(), affine.b.value());
+  }
   check_shapes("affine_cross_entropy", "x", x, targets, mask);
   checked_ids("cross_entropy", "target", targets, check['V']);
 }

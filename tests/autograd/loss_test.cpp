@@ -124,6 +124,9 @@ TEST_CASE("affine_cross_entropy: errors name what is wrong") {
               affine_cross_entropy(x, {W, {}, true}, targets));
   CHECK_ERROR("affine_cross_entropy: b (V) is (6), but V = 5 in W",
               affine_cross_entropy(x, {W, randn({6}, DType::f64)}, targets));
+  CHECK_THROWS_AS(affine_cross_entropy(x, {W, randn({5}, DType::f32)}, targets,
+                                       zeros(targets.shape(), DType::f64)),
+                  Error);
   CHECK_ERROR(
       "affine_cross_entropy: shapes do not fit: x (3, 2, 4), targets i32 (3), mask undefined",
       affine_cross_entropy(x, {W, {}}, ints({3}, {0, 0, 0})));

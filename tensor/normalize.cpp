@@ -125,11 +125,14 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
   checked_ids("cross_entropy", "target", targets, check['V']);
   if (smoothing.epsilon == 0) return;
   for (const std::int32_t column : smoothing.unsmoothed) {
-    if (column < 0 || column >= check['V'] || std::ssize(smoothing.unsmoothed) == check['V'])
-      fail("cross_entropy", "column {} without smoothing is not in 0 to {}", column, check['V']);
+    if (column < 0 || column >= check['V'])
+      fail("cross_entropy", "column {} without smoothing is not in 0 to {}", column,
+           check['V'] - 1);
     if (std::ranges::count(smoothing.unsmoothed, column) > 1)
       fail("cross_entropy", "column {} without smoothing is repeated", column);
   }
+  if (std::ssize(smoothing.unsmoothed) == check['V'])
+    fail("cross_entropy", "all {} columns are without smoothing", check['V']);
 }
 
 /// Sparsemax of one column, whose elements are `step` apart. Finds the threshold τ as in Michelot

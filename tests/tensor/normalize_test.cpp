@@ -161,6 +161,10 @@ TEST_CASE("cross_entropy_forward: a column without a share of the smoothing may 
   CHECK_ERROR("cross_entropy: column 1 without smoothing is repeated",
               cross_entropy_forward(zeros({1, 4}), ints({1}, {0}), {},
                                     {.epsilon = 0.5, .unsmoothed = twice}));
+  const std::vector<std::int32_t> both{0, 1};
+  CHECK_ERROR("cross_entropy: all 2 columns are without smoothing",
+              cross_entropy_forward(zeros({1, 2}), ints({1}, {0}), {},
+                                    {.epsilon = 0.5, .unsmoothed = both}));
 }
 
 TEST_CASE("log_sum_exp: large, infinite and NaN elements at any position") {

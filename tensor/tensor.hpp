@@ -175,7 +175,8 @@ class Mask : public Tensor {
 
 /// Tensor or Var. A template over Value serves both types.
 template <class X>
-concept Value = std::is_constructible_v<X, Tensor> && requires(const X& x) {
+concept Value =
+    std::is_constructible_v<X, Tensor> && !std::same_as<X, Mask> && requires(const X& x) {
   { x.dtype() } -> std::same_as<DType>;
 };
 

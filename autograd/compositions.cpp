@@ -51,7 +51,7 @@ X maxout(const X& x) {
 
 template <Value X>
 X squeeze(const X& x, int axis) {
-  if (x.shape()[axis] != 1)
+  if (x.dim(x.shape().axis(axis, "squeeze")) != 1)
     fail("squeeze", "the extent of axis {} of {} is not 1", axis, x.shape());
   return reshape(x, x.shape().without(axis));
 }
@@ -90,7 +90,7 @@ X flip(const X& x, const Axes& axes) {
 
 template <Value X>
 X roll(const X& x, Index shift, int axis) {
-  const Index n = x.dim(axis);
+  const Index n = x.dim(x.shape().axis(axis, "roll"));
   if (n == 0) return x;
   const Index end = n - ((shift % n) + n) % n;
   return concat({slice(x, axis, end, n), slice(x, axis, 0, end)}, axis);
@@ -99,7 +99,7 @@ X roll(const X& x, Index shift, int axis) {
 template <Value X>
 X repeat(const X& x, Index n, int axis) {
   if (n < 0) fail("repeat", "n = {} is negative", n);
-  const Index extent = x.dim(axis);
+  const Index extent = x.dim(x.shape().axis(axis, "repeat"));
   const Tensor ids = broadcast_to(arange(extent).reshape({extent, 1}), {extent, n});
   return gather(x, ids.reshape({-1}), axis);
 }

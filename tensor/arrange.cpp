@@ -199,7 +199,7 @@ Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
 Mask mask_of(std::span<const Index> lengths, DType dtype) {
   if (lengths.empty()) fail("mask_of", "there are no lengths");
   const auto batch = static_cast<Index>(lengths.size());
-  Tensor mask = zeros({*std::ranges::max_element(lengths), batch});
+  Tensor mask = zeros({std::max<Index>(0, *std::ranges::max_element(lengths)), batch});
   float* to = mask.mutable_data<float>();
   for (Index b = 0; b < batch; ++b) {
     const Index length = lengths[b];

@@ -105,6 +105,7 @@ std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape
 
 Tensor sum(const Tensor& x, const Axes& axes, KeepAxes keep) {
   if (x.dtype() == DType::i32) return to_i32("sum", sum(x.to(DType::f64), axes, keep));
+  require_floating("sum", x);
   const auto chosen = chosen_axes("sum", x.shape(), axes);
   Tensor y = x;
   // One run of adjacent axes after another, from the end.
@@ -175,13 +176,21 @@ MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation) {
   return y;
 }
 
-Tensor argmax(const Tensor& x, int axis, KeepAxes keep) {
-  if (x.dtype() == DType::i32) return argmax(x.to(DType::f64), axis, keep);
-  const Tensor indices = max_forward(x, axis, "argmax").indices;
+namespace {
+
+Tensor index_of_max(const char* operation, const Tensor& x, int axis, KeepAxes keep) {
+  const Tensor indices = max_forward(x, axis, operation).indices;
   return keep == KeepAxes::yes ? indices : indices.reshape(x.shape().without(axis));
 }
+Tensor floating(const Tensor& x) { return x.dtype() == DType::i32 ? x.to(DType::f64) : x; }
+
+}  // namespace
+
+Tensor argmax(const Tensor& x, int axis, KeepAxes keep) {
+  return index_of_max("argmax", floating(x), axis, keep);
+}
 Tensor argmin(const Tensor& x, int axis, KeepAxes keep) {
-  return argmax(-(x.dtype() == DType::i32 ? x.to(DType::f64) : x), axis, keep);
+  return index_of_max("argmin", -floating(x), axis, keep);
 }
 
 JoinedAxes join_axes(const char* operation, const Shape& shape, const Axes& axes, KeepAxes keep) {

@@ -340,6 +340,8 @@ Safetensors read_contents(std::size_t size, const auto& read, const std::string&
   return contents;
 } catch (const Malformed& error) {
   fail(name, "not a readable safetensors file: {}", error.what());
+} catch (const OutOfMemory& error) {
+  error.throw_as(name);
 } catch (const std::bad_alloc&) {
   fail(name, "it does not fit into memory");
 }

@@ -89,6 +89,7 @@ TEST_CASE("argmax: index of the largest element, the first of equals; an empty a
     for (Index i = 0; i < 301; ++i) REQUIRE(values[{row, i}] <= best);
   }
   CHECK_ERROR("argmax: axis -1 of (3, 0) is empty", argmax(zeros({3, 0})));
+  CHECK_ERROR("argmin: axis -1 of (3, 0) is empty", argmin(zeros({3, 0})));
   CHECK_THROWS_AS(argmax(scalar(1)), Error);
   CHECK_ERROR("argmax: 4294967295 does not fit in i32", argmax(zeros({0, Index{1} << 32})));
   CHECK(argmax(zeros({0, 3})).shape() == Shape{0});

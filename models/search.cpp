@@ -203,7 +203,8 @@ class Decoding {
       const Tensor log_p = log_softmax(logits, -1);
       parallel_for(std::ssize(found), [&](Index i) {
         found[i] = choose<T>(log_p, begins[i], begins[i + 1]);
-        if (found[i].empty()) fail(operation_, "all tokens have probability 0");
+        if (found[i].empty() && sentences_[running_[begins[i]].sentence].finished.empty())
+          fail(operation_, "all tokens have probability 0");
       });
     });
     return found;
@@ -350,6 +351,7 @@ class Decoding {
     if (!logits.unique()) logits = logits.clone();
     for (Index row = 0; row < check['R']; ++row) exclude(logits, row, excluded_);
     for (const std::vector<Candidate>& found : candidates(logits)) {
+      if (found.empty()) continue;  // no continuation is possible: the finished hypotheses remain
       const std::size_t first = next.size();
       const SentenceSearch& sentence = sentences_[running_[found.front().row].sentence];
       for (const Candidate& candidate : found) {

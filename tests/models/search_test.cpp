@@ -92,7 +92,7 @@ struct Enumerated {
   double log_probability, score;
 };
 
-/// Wu et al. (2016), equation 14, for outputs of the table decoder for a source of 3 tokens.
+/// The score s of SearchOptions, for outputs of the table decoder for a source of 3 tokens.
 double score_of(const Words& words, double log_probability, const SearchOptions& o) {
   const double length = static_cast<double>(words.size()) + 1;
   double log_coverage = 0;
@@ -635,6 +635,13 @@ TEST_CASE("search: NaN logits, and no possible token, are errors") {
   }
   CHECK_ERROR("search: all tokens have probability 0",
               search_with(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf})));
+}
+
+TEST_CASE("search: finished hypotheses remain if nothing can continue the others") {
+  const TableDecoder decoder([](std::int32_t, const Words& words) {
+    return words.empty() ? next(0.5, 0.4, 0.1) : next(0, 0, 0);
+  });
+  CHECK(best(decoder, {.beam = 2, .length_penalty = 1}).words.empty());
 }
 
 TEST_CASE("search: a penalty on coverage without attention is an error") {

@@ -54,7 +54,8 @@ struct SamplingOptions {
   std::uint64_t seed = 1;
 };
 
-/// Options of decoding. Hypotheses are ranked by s(Y, X) of Wu et al. (2016), equation 14:
+/// Options of decoding. Hypotheses are ranked as in Wu et al. (2016), section 7, with |Y|ᵅ instead
+/// of the length penalty of equation 14:
 ///     s = log P(Y|X) / |Y|ᵅ + β Σ_i log(min(Σ_j p_ij, 1))
 /// where |Y| is the number of target tokens including `</s>`, and p_ij is the attention weight of
 /// source token i at target token j. α (`length_penalty`; 0.6 to 0.7 in the paper) compensates for

@@ -106,6 +106,10 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
   require(owner_, "beta1", options.beta1, "[0, 1)");
   require(owner_, "beta2", options.beta2, "[0, 1)");
   require(owner_, "epsilon", options.epsilon, "(0, inf)");
+  if (parameters.dtype() == DType::f32) {  // also after rounding
+    require(owner_, "f32 beta2", static_cast<float>(options.beta2), "[0, 1)");
+    require(owner_, "f32 epsilon", static_cast<float>(options.epsilon), "(0, inf)");
+  }
   for (const NamedVariable& parameter : parameters)
     decays_.push_back(!options.decays || options.decays(parameter));
   for (const char* prefix : {"adam.m", "adam.v"}) add_slot(prefix);

@@ -23,7 +23,7 @@ auto entry(const Metadata& metadata, const std::string& name, Read read) {
 void store(Safetensors& file, const std::string& name, const OptionList& options,
            const nn::Parameters& parameters, const Codecs& codecs) {
   nn::save_parameters(parameters, file);
-  file.metadata.merge(to_map(options));
+  for (const Option& one : options) file.metadata[one.name] = one.get();
   file.metadata["model"] = name;
   file.metadata["format"] = file_format;
   for (const auto& [side, codec] :
@@ -69,8 +69,6 @@ void require_used(const Safetensors& weights, const nn::Parameters& parameters) 
 
 AnyModelOptions options_from(const Metadata& metadata) {
   const std::string& name = nn::load_text(metadata, "model");
-  if (name == "seq2seq")
-    fail("checkpoint", "the model seq2seq was removed: train again with model = nematus");
   AnyModelOptions options = model_options(name);
   Metadata entries = metadata;  // files of models trained without these options lack them
   entries.insert({{"label-smoothing", "0"}, {"coverage-loss", "0"}});

@@ -63,7 +63,8 @@ void store(Safetensors& file, const M& model, const nn::Parameters& parameters,
   }
 }
 
-/// Writes a model file with the metadata `more` atomically: a failure leaves an old file unchanged.
+/// Writes a model file atomically: a failure leaves an old file unchanged. Of the metadata `more`,
+/// entries that the model has itself are ignored.
 template <class M>
 void save(const std::filesystem::path& path, const M& model, const nn::Parameters& parameters,
           const Codecs& codecs, const Metadata& more = {}) {

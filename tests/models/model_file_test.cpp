@@ -41,6 +41,7 @@ std::filesystem::path changed(const ScratchDirectory& directory, Change change) 
   nn::Parameters params(3);
   const AnyModel model(params, test::options_from("luong", "embedding=3 hidden=4"), kSizes);
   Safetensors file;
+  file.metadata["hidden"] = "8";  // replaced
   store(file, model, params, codecs());
   change(file);
   const auto path = directory / "changed.safetensors";

@@ -716,7 +716,6 @@ TEST_CASE("attune: refuses a truncated or changed checkpoint with its name") {
            {"encoder-layers", "2", "encoder.layer2.forward."},
            {"coverage", "summed", "attention"},
            {"tied", "anywhere", "tied"},
-           {"model", "seq2seq", "train again with model = nematus"},
            {"dropout", "2", "dropout"},
            {"model", "lstm", "model"},
            {"longest-target", "99999999999", "longest-target"},

@@ -131,8 +131,6 @@ TEST_CASE("model_file: a file of another format or model is an error with the pa
     REQUIRE(message.starts_with(path.string() + ": "));
     return message.substr(path.string().size() + 2);
   };
-  CHECK(error([](auto& f) { f.metadata["model"] = "seq2seq"; }) ==
-        "checkpoint: the model seq2seq was removed: train again with model = nematus");
   CHECK(error([](auto& f) { f.metadata["format"] = "attune speech 1"; }) ==
         "checkpoint: the format is 'attune speech 1', expected 'attune pairs 1'");
   CHECK(error([](auto& f) { f.metadata.erase("format"); }) ==

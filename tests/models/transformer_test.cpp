@@ -293,6 +293,10 @@ TEST_CASE("Transformer: options and sources that do not fit are errors") {
   const Made usual;
   CHECK_ERROR("Transformer: the source has no annotations: Encoded::h is undefined",
               search(usual.model, no_source(2)));
+  CHECK_ERROR(
+      "lengths_of: column 0 of the mask (2, 1) has a 1 after a 0, but padding after the "
+      "steps was expected",
+      usual.model.encode(zeros({2, 1}, DType::i32), Tensor::of<float>({2, 1}, {0, 1})));
   CHECK_ERROR("search: source 1 has no tokens",
               search(usual.model, text::SourceBatch{ragged().source, mask_of(4, {4, 0, 2})}));
 }

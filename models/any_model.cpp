@@ -46,7 +46,8 @@ OptionList options_of(AnyModelOptions& o) {
   OptionList all = std::visit([](auto& own) { return options_of(own); }, o.own);
   if (model_kind(o.name).attends)
     all.push_back(option("coverage-loss", "weight of the coverage loss", o.coverage_loss, 0, 1e6));
-  all.push_back(option("label-smoothing", "probability mass spread over all tokens",
+  all.push_back(option("label-smoothing",
+                       "probability mass spread over all tokens that can be generated",
                        o.label_smoothing, 0, 0.99));
   return all;
 }
@@ -89,7 +90,7 @@ AnyModel::AnyModel(const nn::Scope& scope, const AnyModelOptions& options,
     fail("AnyModel", "the options belong to another model than {}", options.name);
   if (options.coverage_loss > 0 && !kind.attends)
     fail("AnyModel", "a coverage loss requires a model with attention");
-  AnyModelOptions sized = options;
+  AnyModelOptions sized = checked(options);
   std::visit(
       [&](auto& own) {
         own.source_vocabulary = sizes.source, own.target_vocabulary = sizes.target;

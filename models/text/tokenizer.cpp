@@ -122,8 +122,10 @@ void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocab
   std::string lines;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
     const std::string& token = vocabulary.token(id);
-    if (token.empty() || token.starts_with("\uFEFF") || token.find_first_of("\t\r\n") != token.npos)
-      fail("write_vocabulary", "token {} is empty, or has a TAB, line break or leading U+FEFF", id);
+    if (token.empty() || token.starts_with("\uFEFF") || find_bad_byte(token) ||
+        token.find_first_of(std::string_view("\t\r\n\0", 4)) != token.npos)
+      fail("write_vocabulary",
+           "token {} is empty, not UTF-8, or has a TAB, line break, NUL or leading U+FEFF", id);
     lines += token + "\n";
   }
   write_file(path, lines);

@@ -285,9 +285,12 @@ TEST_CASE("write_vocabulary: read_vocabulary restores the tokens; others are an 
   const Tokens tokens = {"a", " ", "b\uFEFF"};
   write_vocabulary(file.path, Vocabulary(tokens));
   CHECK(tokens_of(read_vocabulary(file.path)) == tokens);
-  for (const char* token : {"", "\uFEFF", "\uFEFFa", "a\tb", "a\n", "\r"})
-    CHECK_ERROR("write_vocabulary: token 4 is empty, or has a TAB, line break or leading U+FEFF",
-                write_vocabulary(file.path, Vocabulary(Tokens{token})));
+  for (const std::string& token :
+       Tokens{"", "\uFEFF", "\uFEFFa", "a\tb", "a\n", "\r", "\xFF", std::string(1, '\0')})
+    CHECK_ERROR(
+        "write_vocabulary: token 4 is empty, not UTF-8, or has a TAB, line break, NUL or "
+        "leading U+FEFF",
+        write_vocabulary(file.path, Vocabulary(Tokens{token})));
 }
 
 TEST_CASE("Codec: encodes a line to ids, and decodes it") {

@@ -29,8 +29,7 @@ const Options& checked(const Options& options) {
   return options;
 }
 
-/// A dropout rate, or the default `otherwise` if it is negative.
-inline double rate_or(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
+using nn::rate_or;
 
 /// Initialiser of the output layer. Glorot's bound √(6 / (R + V)) is only 0.027 at V = 8000, with
 /// which the logits and the gradients of the layers below are close to 0 initially.

@@ -12,8 +12,6 @@
 namespace attune::nn {
 namespace {
 
-double or_else(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
-
 /// q = x W_q (T, B, D), kv = [h W_k, h W_v] -> concatenated contexts of the heads, before W_o.
 MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights weights,
                        const MultiHeadOptions& options, const Layout& queries = {}) {
@@ -162,16 +160,16 @@ Var PositionalEncoding::operator()(const Var& x, Index begin) const {
 TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOptions& o,
                                    Causal causal, Index memory)
     : norm_(o.norm),
-      self_(scope / "self", o.size, {o.heads, causal, or_else(o.attention_dropout, o.dropout)}),
+      self_(scope / "self", o.size, {o.heads, causal, rate_or(o.attention_dropout, o.dropout)}),
       feed_forward_(scope / "feed", o.size, o.inner, o.nonlinearity,
-                    or_else(o.inner_dropout, o.dropout)),
+                    rate_or(o.inner_dropout, o.dropout)),
       self_norm_(scope / "self_norm", o.size),
       feed_norm_(scope / "feed_norm", o.size),
       dropout_(o.dropout),
       path_(scope.path()) {
   if (memory == 0) return;
   cross_.emplace(scope / "cross", o.size,
-                 MultiHeadOptions{o.heads, Causal::no, or_else(o.attention_dropout, o.dropout)},
+                 MultiHeadOptions{o.heads, Causal::no, rate_or(o.attention_dropout, o.dropout)},
                  memory);
   cross_norm_.emplace(scope / "cross_norm", o.size);
 }

@@ -55,7 +55,7 @@ void StepState::add_slot(const char* prefix, Shape (*shape_of)(const Shape&)) {
 
 void StepState::require_all_parameters() const {
   if (count_ != parameters_.all().size())
-    fail(owner_, "parameters were added after the optimiser was created");
+    fail(owner_, "parameters were added after its construction");
 }
 
 void StepState::save(Safetensors& file) const {
@@ -284,6 +284,7 @@ double LinearDecay::operator()(std::int64_t step) const {
 double WarmUp::operator()(std::int64_t step) const {
   require("WarmUp", "steps", steps, "[1, inf)");
   require("WarmUp", "step", step, "[0, inf)");
+  if (!next) fail("WarmUp", "the schedule `next` is empty");
   return (step < steps ? ratio(step + 1, steps) : 1) * next(step);
 }
 

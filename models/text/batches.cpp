@@ -30,7 +30,7 @@ Index next_words(const PairLengths& pair) { return Index{pair.target} + 1; }
 
 void check_options(std::span<const PairLengths> pairs, const BatchOptions& options) {
   if (options.sentences < 1 || options.tokens < 0 || options.pool < 1)
-    fail("epoch_batches", "sentences {}, tokens {}, pool {}: expected positive ones",
+    fail("epoch_batches", "sentences {}, tokens {}, pool {}: expected >= 1, >= 0 and >= 1",
          options.sentences, options.tokens, options.pool);
   if (pairs.size() > std::numeric_limits<std::uint32_t>::max())
     fail("epoch_batches", "{} pairs, expected at most 2^32 - 1", pairs.size());

@@ -206,7 +206,7 @@ TEST_CASE("optimisers: a parameter that is added afterwards is an error") {
     Two two(kind);
     const Tensor before = two.a.value().clone();
     two.params.add("late", {3}, nn::init::zeros());
-    CHECK_ERROR(kind.name + ": parameters were added after the optimiser was created", two.step());
+    CHECK_ERROR(kind.name + ": parameters were added after its construction", two.step());
     CHECK(identical(two.a.value(), before));
   }
 }

@@ -152,7 +152,7 @@ TEST_CASE("epoch_batches: a pair too long for a batch and bad options are errors
   const std::vector<Pair> pairs = {{{5}, {6}}, {{5}, {6, 7, 8}}};
   CHECK_ERROR("epoch_batches: pair 1 has 4 target words with </s>, expected at most 3",
               epoch_batches(pairs, {.tokens = 3}, 1, 0));
-  CHECK_ERROR("epoch_batches: sentences 0, tokens 0, pool 10000: expected positive ones",
+  CHECK_ERROR("epoch_batches: sentences 0, tokens 0, pool 10000: expected >= 1, >= 0 and >= 1",
               epoch_batches(pairs, {.sentences = 0}, 1, 0));
   CHECK_THROWS_AS(epoch_batches(pairs, {.tokens = -1}, 1, 0), Error);
   CHECK_THROWS_AS(epoch_batches(pairs, {.pool = 0}, 1, 0), Error);

@@ -203,7 +203,7 @@ ChrfStatistics chrf_statistics(std::string_view hypothesis, const References& re
     ChrfStatistics own;
     for (std::size_t n = 1; n <= own.size(); ++n) {
       const std::int64_t ngrams = expected.ngrams(n);
-      own[n - 1] = {.ngrams = ngrams == 0 ? 0 : written.ngrams(n),  // none, where none can match
+      own[n - 1] = {.ngrams = ngrams == 0 ? 0 : written.ngrams(n),  // as in sacreBLEU
                     .reference_ngrams = ngrams,
                     .matches = count_matches(written.count_ngrams(n), expected.count_ngrams(n))};
     }

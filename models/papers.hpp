@@ -302,6 +302,8 @@ WordEncoderOptions encoder_options(const EncoderDecoderOptions& options);
 /// |                                         |                  | readout.V_o        | (E, 2R) |
 /// |                                         |                  | readout.C_o        | (H, 2R) |
 /// | maxout over pairs of s'_t, then softmax | logits()         | output.W, output.b | (R, V)  |
+///
+/// In the paper, the reset gate also scales C c.
 class LastStateDecoder : public OneLayerDecoder {
  public:
   using Options = EncoderDecoderOptions;

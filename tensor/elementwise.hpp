@@ -55,7 +55,7 @@ T finite(T x) {
 }
 
 /// One run of a BroadcastPlan. The steps are constants in each branch, so that the loops vectorise.
-/// Not inlined: mixed with the caller's loop they would not.
+/// Not inlined: the compiler does not vectorise them inside of the caller's loop.
 template <class T, class F>
 [[gnu::noinline]] void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n,
                                const F& f) {

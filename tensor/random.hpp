@@ -60,7 +60,8 @@ class Random {
 /// A random permutation of 0 .. n-1 (Fisher and Yates).
 std::vector<std::uint32_t> shuffled(std::size_t n, Random random);
 
-// Random tensors. Each call advances `random`. Values are computed in f64 and rounded to the dtype.
+// Random tensors. Each call advances `random`. Values are computed in f64 and rounded to f32, or
+// truncated to i32.
 /// Standard normal.
 Tensor normal(const Shape& shape, Random& random, DType dtype = DType::f32);
 /// Uniform in [low, high). Throws if that is not a finite range.

@@ -34,7 +34,7 @@ Walk walk_of(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Tensor>& o)
   return {o.cell, xw.dim(0), xw.dim(1), w_h.dim(0), o.direction};
 }
 
-/// The optional inputs in xw's dtype; throws if a shape does not fit.
+/// Throws if a shape or dtype does not fit, or if the sequence has no steps.
 void check_recurrent(const Tensor& xw, const Tensor& w_h, const RecurrenceOf<Tensor>& o) {
   const bool lstm = o.cell == Cell::lstm;
   const char* const operation = operation_of(o.cell);

@@ -32,7 +32,7 @@ namespace attune {
 /// or less if a container's CPU quota is less.
 int threads();
 
-/// Sets the number of threads. Throws unless 1 <= n <= 1024, or inside of a parallel_for.
+/// Sets the number of threads. Throws unless 1 <= n <= 1024, or in a tile that the pool computes.
 void set_threads(int n);
 
 namespace detail {

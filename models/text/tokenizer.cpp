@@ -44,8 +44,7 @@ struct Letters {
   }
 };
 
-/// Exact for ASCII letters. Any two other characters count as equal, as there is no case table
-/// here.
+/// Exact for ASCII. Any two other characters count as equal, as there is no case table here.
 bool differ_in_case_at_most(const std::string& a, const std::string& b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   return a == b || (a.size() > 1 && b.size() > 1) ||

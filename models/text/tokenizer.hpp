@@ -77,18 +77,18 @@ enum class PieceModel {
 
 struct SentencePieceOptions {
   PieceModel model = PieceModel::bpe;
-  std::int64_t pieces = 8000;  ///< maximum number of pieces; a small text has fewer
+  std::int64_t pieces = 8000;  ///< maximum, with `<unk>`, `<s>`, `</s>`; a small text has fewer
   /// Normalisation by sentencepiece: identity (none), nmt_nfkc, nfkc, nmt_nfkc_cf or nfkc_cf.
   std::string normalization = "identity";
 };
 
 /// A SentencePiece model, which splits lines into subword pieces (Kudo and Richardson, 2018).
-/// Copies share the model. In pieces, "▁" (U+2581) represents a blank. A character that is in no
-/// piece becomes a piece of its own.
+/// Copies share the model. In pieces, "▁" (U+2581) represents a blank. A run of characters
+/// that are in no piece becomes one piece.
 class SentencePiece {
  public:
   /// Trains a model on lines. The same lines and options give the same model, byte for byte. Throws
-  /// on no text, on more distinct characters than `pieces`, and as check_words does.
+  /// on no text, on more than `pieces` - 3 distinct characters, and as check_words does.
   static SentencePiece train(std::span<const std::string> lines,
                              const SentencePieceOptions& options = {});
 
@@ -104,7 +104,8 @@ class SentencePiece {
   /// Splits a line into pieces. Throws on invalid UTF-8.
   std::vector<std::string> encode(std::string_view line) const;
   /// Joins pieces to a line. For normalization "identity" it is the original line without leading,
-  /// trailing and repeated blanks; ▁ becomes a blank, and `<unk>` becomes ⁇ (U+2047).
+  /// trailing and repeated spaces; ▁ becomes a space, `<unk>` becomes ⁇ (U+2047), and `<s>` and
+  /// `</s>` may be lost.
   std::string decode(std::span<const std::string> pieces) const;
 
   /// The serialised model.

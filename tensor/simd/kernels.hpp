@@ -60,7 +60,7 @@ struct GruUpdateRow {
   const T *xw_n, *hw_n, *z, *h_prev;
   T *n, *h;
   const T *r = nullptr, *b_hn = nullptr;  // only with the reset gate after the product
-  T* hidden = nullptr;                    // output hw_n + b_hn, likewise
+  T* hidden = nullptr;                    // output hw_n + b_hn, with that reset gate
 };
 
 /// Their gradients, in the opposite order. `dn` is the gradient of the argument of tanh.

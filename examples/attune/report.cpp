@@ -272,9 +272,10 @@ std::string isolated(const std::string& text) {
 }
 
 std::filesystem::path page_path(const std::filesystem::path& out,
-                                const std::filesystem::path& directory) {
+                                const std::filesystem::path& directory,
+                                const std::filesystem::path& input) {
   const std::filesystem::path path = out.empty() ? directory / "report.html" : out;
-  require_writable(path);
+  require_writable(path, {input});
   if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
     std::string first_line;
     std::getline(std::ifstream(path), first_line);
@@ -291,9 +292,9 @@ int report(const UseOptions& o) {
   // An ensemble is a directory with one subdirectory per training.
   const bool together = files.size() > 1;
   const std::filesystem::path own = files.front().parent_path();
-  const auto path = page_path(o.out, together ? own.parent_path() : own);
+  const auto path = page_path(o.out, together ? own.parent_path() : own, o.live);
   if (!o.live.empty() && !o.file.empty()) fail("--live", "writes no report, expected no PAIRS");
-  if (!o.live.empty()) return require_writable(path, {o.live}), write_live(o, files, path), 0;
+  if (!o.live.empty()) return write_live(o, files, path), 0;
   UseOptions measured = o;
   measured.search.best = 1;  // --best must not change --beam
   const Measured m(measured, files);

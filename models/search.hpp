@@ -130,8 +130,8 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded,
 /// decreases and the coverage term is at most 0. With α = 0 the search ends early, with α = 1 often
 /// at max_length.
 ///
-/// Throws on a source without tokens, on NaN scores, if all tokens have probability 0 and nothing is
-/// finished, and on β > 0 without attention.
+/// Throws on a source without tokens, on NaN scores, if all tokens have probability 0 and no
+/// hypothesis is finished, and on β > 0 without attention.
 template <Decoder M, Source Encoded>
 std::vector<Translation> search(const M& model, const Encoded& encoded,
                                 const SearchOptions& options = {}) {

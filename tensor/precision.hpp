@@ -17,8 +17,8 @@ namespace attune {
 /// | bf16x3    | high + low bfloat16 parts; low · low is left out     | < 1e-5 | AMX                    |
 /// | bf16      | rounded to bfloat16 (8 bits of significand)          | < 8e-3 | AMX, AMD's AVX512-BF16 |
 ///
-/// With bf16x3, an infinite factor gives NaN. Factors above 3.39e38 round to infinity in bfloat16. The
-/// error of bf16x3 is larger for factors below 1e-35, whose low parts are 0.
+/// With bf16x3, an infinite factor gives NaN. Factors above 3.39e38 round to infinity in bfloat16.
+/// The error of bf16x3 is larger for factors below 1e-35, whose low parts are 0.
 enum class Precision { f32, bf16x3, bf16 };
 /// "f32", "bf16x3", "bf16"
 const char* to_string(Precision precision);

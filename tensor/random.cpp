@@ -35,7 +35,7 @@ double log_of(double x) {
   return e * std::numbers::ln2 + 2 * z * series;
 }
 
-/// cos(2 pi u) for u in [0, 1), from exact operations: subtracts quarter turns, then evaluates Taylor's series.
+/// cos(2 pi u) for u in [0, 1), likewise: subtracts quarter turns, then evaluates Taylor's series.
 double cos_of_turn(double u) {
   const int quarter = static_cast<int>(u * 4 + 0.5);                         // the nearest
   const double a = (u - quarter * 0.25) * 2 * std::numbers::pi, a2 = a * a;  // |a| <= pi / 4

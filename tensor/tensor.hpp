@@ -158,7 +158,7 @@ class Tensor {
 /// A mask: 1 at positions that take part, 0 at the others, of any dtype. A Tensor converts
 /// implicitly, `{.mask = tensor}`. The conversion throws if an element is neither 0 nor 1, for
 /// example in an additive mask of 0 and -∞; operations do not check again. Copies share the
-/// elements. Later writes are not checked. If an optional mask is undefined, all positions take part.
+/// elements. Later writes are not checked. If an optional mask is undefined, all take part.
 class Mask : public Tensor {
  public:
   Mask() = default;

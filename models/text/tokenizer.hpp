@@ -61,8 +61,8 @@ Vocabulary make_vocabulary(const TokenCounts& counts, const VocabularyOptions& o
 /// Throws an Error "FILE:LINE: reason" on an empty line, a TAB, or a duplicate.
 Vocabulary read_vocabulary(const std::filesystem::path& path);
 /// Writes a file for read_vocabulary: the tokens in the order of their ids, including the special
-/// ones. Throws if a token is empty, begins with U+FEFF, or contains a TAB, a line break or bytes that
-/// are not text in UTF-8.
+/// ones. Throws if a token is empty, begins with U+FEFF, contains a TAB, a line break or NUL, or is
+/// not UTF-8.
 void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocabulary);
 
 // ---- Subwords

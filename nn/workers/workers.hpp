@@ -75,8 +75,8 @@ class Workers {
   };
 
   /// Σ_s weights[s] · loss(s) and its gradients, for s = 0 .. weights.size() - 1. With several
-  /// shards, skips those with weight 0, and every parameter has a gradient, which may be zero. Throws
-  /// on fewer shards than workers; throws Cancelled in all workers if one is cancelled.
+  /// shards, skips those with weight 0, and every parameter has a gradient, which may be zero.
+  /// Throws on fewer shards than workers; throws Cancelled in all workers if one is cancelled.
   Sum backward(const Parameters& parameters, std::span<const double> weights,
                const std::function<Var(Index shard)>& loss);
 

@@ -38,16 +38,9 @@ void GradientSlot::add(Tensor gradient) {
          "the gradient of an input must be {} {}, but the pullback returned {}", name_of(dtype_),
          shape_, describe(gradient));
   bytes_of(gradient);  // throws if it is a captured tensor that was modified
-  if (!sum_.defined()) {
-    sum_ = std::move(gradient);
-  } else if (sum_.unique()) {
-    add_in_place(sum_, gradient);
-  } else if (gradient.unique()) {
-    add_in_place(gradient, sum_);
-    sum_ = std::move(gradient);
-  } else {
-    sum_ = sum_ + gradient;
-  }
+  if (!sum_.defined()) return static_cast<void>(sum_ = std::move(gradient));
+  if (!sum_.unique() && gradient.unique()) std::swap(sum_, gradient);
+  add_in_place(accumulator(), gradient);
 }
 
 Tensor& GradientSlot::accumulator() {
@@ -56,6 +49,7 @@ Tensor& GradientSlot::accumulator() {
   } else if (!sum_.unique()) {
     sum_ = sum_.clone();
   }
+  detail::buffer_of(sum_).created_at = detail::write_stamp();  // no pullback has captured the sum
   return sum_;
 }
 

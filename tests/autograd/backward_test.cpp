@@ -452,6 +452,16 @@ TEST_CASE("backward: an operand that is used twice gets the sum of both gradient
   CHECK(identical(gradients[b], reals({2}, {4, 40})));
 }
 
+TEST_CASE("backward: a gradient from the forward pass may become the sum of gradients") {
+  const Var x = variable(ones({3}));
+  Tensor slope = full({3}, 5);  // allocated before y is recorded
+  const Var y = x * 2.0;
+  const Var z = record("made", scalar(1)).wrt(x, [slope = std::move(slope)](const Tensor&) mutable {
+    return std::move(slope);
+  });
+  CHECK(identical(backward(sum(y) + sum(x * 3.0) + z)[x], full({3}, 10)));
+}
+
 TEST_CASE("backward: a weight of twenty steps gets the sum of the gradients of twenty weights") {
   constexpr int steps = 20;
   struct Kind {

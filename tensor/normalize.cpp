@@ -36,7 +36,7 @@ void softmax_columns(const T* x, const T* mask, Index mask_size, T* y, const Axi
   }
   view.for_elements(block, [&](Index at, Index j) {
     const T t = static_cast<T>(total[j]);
-    if (t != 0) y[at] /= t;
+    if (t != 0 && used(at)) y[at] /= t;
   });
 }
 

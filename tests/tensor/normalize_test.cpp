@@ -64,6 +64,7 @@ TEST_CASE("softmax, sparsemax: a NaN affects only its own column") {
     const naive::Array y(f(reals({3, 2}, {1, nan, 2, 3, 0, 4}), 0, {}));
     CHECK(y[{0, 0}] + y[{1, 0}] + y[{2, 0}] == doctest::Approx(1));
     for (Index i = 0; i < 3; ++i) CHECK(std::isnan(y[{i, 1}]));
+    CHECK(f(reals({3, 1}, {1, nan, 2}), 0, reals({3, 1}, {1, 1, 0})).at<double>({2, 0}) == 0);
     for (const Tensor& x : {reals({2}, {nan, 3}), reals({2}, {3, nan})}) {
       for (double v : f(x, 0, {}).to_vector<double>()) CHECK(std::isnan(v));
     }

@@ -221,14 +221,15 @@ class Worker {
                 T* dkv_data) {
     taken_ = 0;
     const Seen& of = seen(pair);
-    const Index a = p_.a, t = of.queries.count(), n = of.keys.count();
-    const T* k = gathered(key_rows(kv_, pair), 0, n, 1);
-    const T* v = gathered(key_rows(kv_, pair, p_.d), 0, n, 1);
+    const Index a = p_.a, t = of.queries.count(), n = of.keys.count(),
+                used = t == 0 ? 0 : of.until[t - 1];
+    const T* k = gathered(key_rows(kv_, pair), 0, used, 1);
+    const T* v = gathered(key_rows(kv_, pair, p_.d), 0, used, 1);
     const T* q = gathered(query_rows(q_, pair), 0, t, scale_);
     const T* dy = gathered(query_rows(dy_data, pair), 0, t, 1);
-    keys_.pack(k, n, a, block_keys, /*transposed=*/true);
-    keys_across_.pack(k, n, a, block_keys, /*transposed=*/false);
-    values_.pack(v, n, a, block_keys, /*transposed=*/true);
+    keys_.pack(k, used, a, block_keys, /*transposed=*/true);
+    keys_across_.pack(k, used, a, block_keys, /*transposed=*/false);
+    values_.pack(v, used, a, block_keys, /*transposed=*/true);
     queries_.pack(q, t, a, block_queries, /*transposed=*/false);
     dy_.pack(dy, t, a, block_queries, /*transposed=*/false);
     T* const weights = take(block_queries * block_keys);
@@ -245,7 +246,7 @@ class Worker {
       for (Index i = 0; i < queries; ++i)
         delta[i] = simd::dot(dy + (first + i) * a, y[first + i], a);
       for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
-        const Index width = std::min(block_keys, n - key), block = key / block_keys;
+        const Index width = std::min(block_keys, used - key), block = key / block_keys;
         const MatrixView<T> w{weights, queries, width, width}, dw{dweights, queries, width, width};
         gemm<T>({q + first * a, queries, a, a}, keys_[block], w);
         gemm<T>({dy + first * a, queries, a, a}, values_[block], dw);

@@ -32,6 +32,19 @@ TEST_CASE("weighted_sum: memory with a weight of 0 is not read, forward or backw
                    reals({2, 2, 3}, {0.5, 5, 50, 0.5, 5, 50, 0, 0, 0, 1.5, 15, 150})) <= 1e-15);
 }
 
+TEST_CASE("attention: keys that no query attends to are not read, forward or backward") {
+  const Var q = variable(ones({1, 2})),
+            kv = variable(concat({Tensor::of<float>({1, 4}, {1, 2, 3, 4}), full({1, 4}, nan)}, 0));
+  FusedAttentionOptions causal{.causal = true};
+  causal.query_rows = Tensor::of<std::int32_t>({2, 1}, {0, -1});
+  causal.key_rows = Tensor::of<std::int32_t>({2, 1}, {0, 1});
+  const Var y = attention(q, kv, causal);
+  CHECK(identical(y.value(), Tensor::of<float>({1, 2}, {3, 4})));
+  const Gradients gradients = backward(sum(y));
+  CHECK(identical(gradients[q], zeros({1, 2})));
+  CHECK(identical(gradients[kv], Tensor::of<float>({2, 4}, {0, 0, 1, 1, 0, 0, 0, 0})));
+}
+
 TEST_CASE("attention: a query gives the same bits alone and among others") {
   const Tensor q = randn({300, 2, 8}), kv = randn({300, 2, 16});
   const Tensor all = attention(q, kv, {.heads = 2, .causal = true}).value();

@@ -365,6 +365,8 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
   file.metadata.insert({{checksum_name, checksum_of(file)}, {function_name, function}});
   const std::string header = header_text(file);
   const std::uint64_t length = header.size();
+  if (length > longest_header)
+    fail("save_safetensors", "the header has {} bytes, more than {}", length, longest_header);
   std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(&length), sizeof length},
                                          header};
   for (const auto& [name, tensor] : contents.tensors) parts.push_back(chars_of(tensor));

@@ -14,7 +14,7 @@ namespace attune {
 /// | precision | factors                                              | error  | faster than f32 with   |
 /// |-----------|------------------------------------------------------|--------|------------------------|
 /// | f32       | unchanged; reproducible bit for bit on any CPU       | 1e-6   |                        |
-/// | bf16x3    | high + low bfloat16 parts; low · low is left out     | < 1e-5 | AMX                    |
+/// | bf16x3    | high + low bfloat16 parts; low · low is left out     | < 5e-5 | AMX                    |
 /// | bf16      | rounded to bfloat16 (8 bits of significand)          | < 8e-3 | AMX, AMD's AVX512-BF16 |
 ///
 /// With bf16x3, an infinite factor gives NaN. Factors above 3.39e38 round to infinity in bfloat16.

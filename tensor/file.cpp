@@ -44,8 +44,9 @@ class Descriptor {
 /// True for the errors of fsync on pipes, and on file systems without a disk.
 bool cannot_be_synced(int error) { return error == EINVAL || error == ENOTSUP; }
 
-bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts,
+                 mode_t mode = 0644) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!file.is_open()) return false;
   for (std::string_view part : parts) {
     while (!part.empty()) {
@@ -83,7 +84,9 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
   std::filesystem::path temporary = file;
   static std::atomic<unsigned> number{0};  // two threads may write the same file
   temporary += fmt::format(".{}.{}.tmp", ::getpid(), number++);
-  if (!write_parts(temporary, parts) || ::rename(temporary.c_str(), file.c_str()) != 0) {
+  struct stat old;
+  const mode_t mode = ::stat(file.c_str(), &old) == 0 ? old.st_mode & 0777 : 0644;
+  if (!write_parts(temporary, parts, mode) || ::rename(temporary.c_str(), file.c_str()) != 0) {
     const int reason = errno;
     ::unlink(temporary.c_str());
     errno = reason;

@@ -51,13 +51,16 @@ TEST_CASE("write_file: writes to a pipe, does not replace it by a file") {
   CHECK(std::filesystem::is_fifo(pipe));
 }
 
-TEST_CASE("write_file: keeps a symbolic link, replaces the file that it names") {
+TEST_CASE("write_file: keeps permissions and a symbolic link, replaces the file that it names") {
+  using std::filesystem::perms;
   const ScratchDirectory scratch;
   write_file(scratch / "file", "old");
+  permissions(scratch / "file", perms::owner_read);
   std::filesystem::create_symlink("file", scratch / "link");
   write_file(scratch / "link", "new");
   CHECK(std::filesystem::is_symlink(scratch / "link"));
   CHECK(read_file(scratch / "file") == "new");
+  CHECK(status(scratch / "file").permissions() == perms::owner_read);
 }
 
 TEST_CASE("write_file, read_file: a round trip keeps bytes of every value") {

@@ -30,6 +30,17 @@ Tensor selected(const char* operation, const Tensor& dy, const Tensor& mask, boo
              [=]<class T>(T d, T m) { return detail::select((m != 0) == ones, d, T(0)); });
 }
 
+/// The maximum, recorded as `operation`.
+Var largest(OperationName operation, const Var& x, const Axes& axes, KeepAxes keep) {
+  return over_axes(operation, x, axes, keep, [operation](const Var& of, int axis) -> Var {
+    const auto [values, indices] = max_forward(of.value(), axis, operation);
+    return record(operation, values)
+        .wrt(of, [indices = indices, shape = of.shape(), axis](const Tensor& dy) {
+          return max_backward(dy, indices, shape, axis);
+        });
+  });
+}
+
 /// y is a where chosen() is 1, else b. The selected operand gets the gradient.
 template <class Chosen>
 Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, Chosen chosen) {
@@ -96,12 +107,12 @@ Var operator+(const Var& a, double b) {
 Var operator-(const Var& a, double b) { return a + -b; }
 Var operator*(const Var& a, double b) {
   return record("multiply", a.value() * b).wrt(a, [b](const Tensor& dy) {
-    return std::isfinite(b) ? dy * b : times(dy, scalar(b, dy.dtype()));
+    return std::isfinite(static_cast<float>(b)) ? dy * b : times(dy, scalar(b, dy.dtype()));
   });
 }
 Var operator/(const Var& a, double b) {
   return record("divide", a.value() / b).wrt(a, [b](const Tensor& dy) {
-    return b != 0 ? dy / b : over(dy, scalar(b, dy.dtype()));
+    return static_cast<float>(b) != 0 ? dy / b : over(dy, scalar(b, dy.dtype()));
   });
 }
 Var operator+(double a, const Var& b) { return b + a; }
@@ -157,7 +168,7 @@ Var power(const Var& a, const Var& b) {
 Var power(const Var& a, double b) {
   return record("power", power(a.value(), b)).wrt(a, [b, a = a.value()](const Tensor& dy) {
     if (b == 0) return zeros(a.shape(), a.dtype());  // at a = 0 too
-    return times(dy, power(a, b - 1)) * b;
+    return times(dy, power(a, b - 1) * b);
   });
 }
 
@@ -238,17 +249,8 @@ Var mean(const Var& x, const Axes& axes, KeepAxes keep) {
       });
 }
 
-Var max(const Var& x, const Axes& axes, KeepAxes keep) {
-  return over_axes("max", x, axes, keep, [](const Var& of, int axis) -> Var {
-    const auto [values, indices] = max_forward(of.value(), axis);
-    return record("max", values)
-        .wrt(of, [indices = indices, shape = of.shape(), axis](const Tensor& dy) {
-          return max_backward(dy, indices, shape, axis);
-        });
-  });
-}
-
-Var min(const Var& x, const Axes& axes, KeepAxes keep) { return -max(-x, axes, keep); }
+Var max(const Var& x, const Axes& axes, KeepAxes keep) { return largest("max", x, axes, keep); }
+Var min(const Var& x, const Axes& axes, KeepAxes keep) { return -largest("min", -x, axes, keep); }
 
 Var prod(const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes("prod", x, axes, keep, [](const Var& of, int axis) -> Var {

@@ -131,8 +131,15 @@ TEST_CASE("Reductions: max and min along negative and several axes, of Tensor an
   CHECK(identical(argmin(reals({2, 2}, {3, 1, 2, 4}), 0, KeepAxes::yes), ints({1, 2}, {1, 0})));
   CHECK(identical(prod(zeros({2, 0}, DType::f64), 1), ones({2}, DType::f64)));
   CHECK_ERROR("max: axis 1 of (2, 0) is empty", max(zeros({2, 0}), 1));
+  CHECK_ERROR("min: axis 1 of (2, 0) is empty", min(Var(zeros({2, 0})), 1));
   CHECK_ERROR("max: there is no axis 2 in (2, 3)", max(zeros({2, 3}), {0, 2}));
   CHECK_ERROR("var: (1) with correction 1 has too few elements", var(zeros({1})));
+}
+
+TEST_CASE("Ops: constants beyond f32 leave a gradient of 0") {
+  const Var x = variable(zeros({1}));
+  for (const Var& y : {x * 1e39, x / 1e-50, power(x, 1e39)})
+    CHECK(identical(backward(sum(where(zeros({1}), y, 0.0)))[x], zeros({1})));
 }
 
 TEST_CASE("maximum, minimum, clamp: an infinite gradient goes only to the selected element") {

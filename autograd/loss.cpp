@@ -65,7 +65,7 @@ double sum_over_blocks(const Tensor& x, const Affine& affine, const Tensor& targ
   const Index block = std::max(least_rows, block_bytes / std::max<Index>(1, v * size) / 64 * 64);
   const bool recorded = d.x.defined() || d.W.defined() || d.b.defined();
   double total = 0;
-  for (Index begin = 0; begin < n; begin += block) {
+  for (Index begin = 0; begin == 0 || begin < n; begin += block) {  // once for n = 0, to check
     const auto rows = [&](const Tensor& of) {
       return of.defined() ? of.slice(begin, std::min(n, begin + block)) : of;
     };
@@ -94,7 +94,7 @@ void check_affine(const Var& x, const Affine& affine, const Tensor& targets, con
     require_same_dtype("affine_cross_entropy", x.value(), affine.b.value());
   }
   check_shapes("affine_cross_entropy", "x", x, targets, mask);
-  checked_ids("cross_entropy", "target", targets, check['V']);
+  checked_ids("affine_cross_entropy", "target", targets, check['V']);
 }
 
 /// Broadcasting would give the mean over all pairs of elements.
@@ -110,12 +110,14 @@ Var reduced(const Var& losses, Reduction reduction) {
 /// Cross-entropy with target distributions q (..., V).
 Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
                        const CrossEntropyOptions& options) {
-  if (q.shape() != logits.shape())
-    fail("cross_entropy", "targets {} and logits {} differ", q.shape(), logits.shape());
+  if (q.shape() != logits.shape() || q.dtype() != logits.dtype() ||
+      (mask.defined() && mask.shape() != logits.shape().without(-1))) {
+    fail("cross_entropy", "do not fit: logits {}, targets {}, mask {}", describe(logits.value()),
+         describe(q), describe(mask));
+  }
   if (options.smoothing != 0)
     fail("cross_entropy", "label smoothing of target distributions is not supported");
   const Var losses = -sum(where(q != 0, q * log_softmax(logits), 0.0), -1);
-  check_shapes("cross_entropy", "logits", logits, losses.value(), mask);
   const Tensor words = flat_mask("cross_entropy", mask, logits);
   const double scale = scale_of("cross_entropy", options.reduction, words, losses.size());
   if (!words.defined()) return sum(losses) * scale;

@@ -130,7 +130,7 @@ TEST_CASE("affine_cross_entropy: errors name what is wrong") {
   CHECK_ERROR(
       "affine_cross_entropy: shapes do not fit: x (3, 2, 4), targets i32 (3), mask undefined",
       affine_cross_entropy(x, {W, {}}, ints({3}, {0, 0, 0})));
-  CHECK_ERROR("cross_entropy: target 5 at 5 is not in 0 to 4",
+  CHECK_ERROR("affine_cross_entropy: target 5 at 5 is not in 0 to 4",
               affine_cross_entropy(x, {W, {}}, ints({3, 2}, {0, 0, 0, 0, 0, 5}), mask));
   CHECK_ERROR("affine_cross_entropy: there is no position with mask 1",
               affine_cross_entropy(x, {W, {}}, targets, zeros({3, 2}, DType::f64)));

@@ -25,7 +25,7 @@ Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverag
     std::vector<Var> scores;
     for (Index t = 0; t < q.dim(0); ++t)
       scores.push_back(additive_scores(q[t], k, v, coverage, w_c));
-    return stack(scores);
+    return scores.empty() ? zeros({0, k.dim(0), k.dim(1)}, q.dtype()) : stack(scores);
   }
   if (coverage.defined() != w_c.defined()) return additive_scores(q, k, v);
   const Tensor keys = covered(k.value(), coverage.value(), w_c.value());

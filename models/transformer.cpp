@@ -4,6 +4,7 @@
 
 #include <attune/models/transformer.hpp>
 #include <attune/tensor/arrange.hpp>
+#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 
@@ -118,6 +119,7 @@ Var TransformerDecoder::annotations(const Encoded& source, const nn::Layout& lay
   if (!attends_) return {};
   if (!source.h.defined())
     fail("Transformer", "the source has no annotations: Encoded::h is undefined");
+  ShapeCheck("Transformer")("annotations", source.h, "S B D")("mask", source.mask, "S B");
   return layout.pack(source.h);
 }
 

@@ -293,6 +293,9 @@ TEST_CASE("Transformer: options and sources that do not fit are errors") {
   const Made usual;
   CHECK_ERROR("Transformer: the source has no annotations: Encoded::h is undefined",
               search(usual.model, no_source(2)));
+  Encoded other = encoded(usual.model, ragged());
+  other.mask = ones({other.mask.dim(0) + 1, other.mask.dim(1)});
+  CHECK(error_of([&] { search(usual.model, other); }).starts_with("Transformer: mask (S, B) is ("));
   CHECK_ERROR(
       "lengths_of: column 0 of the mask (2, 1) has a 1 after a 0, but padding after the "
       "steps was expected",

@@ -127,7 +127,9 @@ SentencePiece SentencePiece::train(std::span<const std::string> lines,
     if (options.model == PieceModel::bpe)
       check_words(lines[i], fmt::format("sentencepiece: line {}", i + 1));
   }
-  if (std::ranges::all_of(lines, [](const auto& line) { return words(line).empty(); }))
+  const auto is_space = [](char32_t c) { return is_blank(c) || c == U'▁'; };
+  if (std::ranges::all_of(lines,
+                          [&](auto& line) { return std::ranges::all_of(points(line), is_space); }))
     fail("sentencepiece", "the training text is empty");
   constexpr int most = 1 << 30;  // limit of pieces, and of bytes per line
   if (options.pieces < 1 || options.pieces > most)

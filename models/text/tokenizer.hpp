@@ -87,8 +87,9 @@ struct SentencePieceOptions {
 /// that are in no piece becomes one piece.
 class SentencePiece {
  public:
-  /// Trains a model on lines. The same lines and options give the same model, byte for byte. Throws
-  /// on no text, on more than `pieces` - 3 distinct characters, and as check_words does.
+  /// Trains a model on lines. The same lines and options give the same model, byte for byte.
+  /// sentencepiece skips lines with ▅ (U+2585). Throws on no text, on more than `pieces` - 3
+  /// distinct characters, with ▁ for blanks, and as check_words does.
   static SentencePiece train(std::span<const std::string> lines,
                              const SentencePieceOptions& options = {});
 
@@ -170,7 +171,7 @@ std::string to_json(const Vocabulary& vocabulary);
 Vocabulary vocabulary_from_json(std::string_view json);
 
 /// For each of the tokens of a line, the index of its word (separated by blanks, from 0), or -1 for
-/// a token that contains only blanks. SentencePiece normalisation must not change the number of
+/// a token that contains only blanks or ▁. SentencePiece normalisation must not change the number of
 /// words, and a Rewriter may change only the case; otherwise it throws.
 std::vector<int> words_of_tokens(std::string_view line, std::span<const std::string> tokens);
 

@@ -213,7 +213,8 @@ TEST_CASE("SentencePiece: a character map with an invalid offset is an error" *
 TEST_CASE("SentencePiece: training without text, UTF-8 or enough pieces is an error" *
           doctest::skip(absent)) {
   CHECK_ERROR("sentencepiece: the training text is empty", SentencePiece::train({}));
-  CHECK_ERROR("sentencepiece: the training text is empty", SentencePiece::train(Tokens{"", " "}));
+  CHECK_ERROR("sentencepiece: the training text is empty",
+              SentencePiece::train(Tokens{"", " ", "▁"}));
   CHECK_ERROR("sentencepiece: byte 2 is not UTF-8", SentencePiece::train(Tokens{"a\xFF"}));
   CHECK_ERROR("sentencepiece: pieces = 0 is out of range",
               SentencePiece::train(Tokens{"a"}, {.pieces = 0}));

@@ -55,8 +55,7 @@ Safetensors weights_of(const Safetensors& file) {
   Safetensors weights{.tensors = file.tensors, .metadata = {}, .refused = file.refused};
   std::erase_if(weights.tensors, [&](const auto& entry) {
     const std::string owner = entry.first.substr(0, entry.first.find('.'));
-    return owner == "adam" || owner == "sgd" || owner == "average" ||
-           file.metadata.contains(owner + ".steps");
+    return file.metadata.contains(owner + ".steps");
   });
   return weights;
 }

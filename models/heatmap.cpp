@@ -31,7 +31,9 @@ void check(const Heatmap& map) {
 Heatmap visible(Heatmap map) {
   for (std::string& label : map.rows) label = text::visible(label);
   for (std::string& label : map.columns) label = text::visible(label);
-  map.caption = text::visible_caption(map.caption);
+  std::string caption;  // isolates stop right-to-left text from reordering "source → target"
+  for (const char32_t c : text::points(map.caption)) caption += text::utf8(text::presentable(c));
+  map.caption = std::move(caption);
   return map;
 }
 

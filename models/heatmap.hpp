@@ -42,7 +42,7 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 /// is only in the aria-label. Colours are the CSS variables --attune-ink, --attune-heat and
 /// --attune-empty of the page; undefined ones follow the light or dark mode of the browser.
 ///
-/// Throws Error as `terminal` does, and unless options.darkest > 0.
+/// Throws Error as `terminal` does, and unless options.darkest > 0 and options.cell >= 2.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});
 
 /// Escapes `text` for HTML and SVG, in elements and quoted attributes: & < > " ' become character

@@ -181,17 +181,9 @@ std::string visible(std::string_view label) {
   for (auto c = shown.begin(); c != shown.end() && is_space(*c); ++c) *c = U'␣';
   for (auto c = shown.rbegin(); c != shown.rend() && is_space(*c); ++c) *c = U'␣';
   for (char32_t& c : shown) c = is_isolate(c) ? U'\uFFFD' : presentable(c);
-  const char32_t first = shown.front();
-  if ((columns_of(first) == 0 && !in(formats, first)) || is_spacing_mark(first))
-    shown = U'◌' + shown;
+  if (continues(U' ', shown.front(), 0)) shown = U'◌' + shown;
   const std::string text = utf8(shown);
   return display_width(text) == 0 ? "\uFFFD" : text;
-}
-
-std::string visible_caption(std::string_view caption) {
-  std::u32string shown = points(caption);
-  std::ranges::transform(shown, shown.begin(), presentable);
-  return utf8(shown);
 }
 
 }  // namespace attune::text

@@ -52,11 +52,7 @@ bool runs_right_to_left(std::string_view text);
 char32_t presentable(char32_t point);
 
 /// Makes a label visible: replaces leading and trailing spaces by ␣, and adds a dotted circle to a
-/// combining mark without a base letter. An empty label stays empty.
+/// character that would join the one before it. An empty label stays empty.
 std::string visible(std::string_view label);
-
-/// As `visible`, for a caption on its own line. Keeps the Unicode isolate characters (U+2066 to
-/// U+2069): in "source → target" they stop right-to-left text from reordering the other side.
-std::string visible_caption(std::string_view caption);
 
 }  // namespace attune::text

@@ -52,4 +52,10 @@ TEST_CASE("code_points: an error names the first invalid byte, counted from 1") 
   }
 }
 
+TEST_CASE("visible: a character that joins the one before it gets a base") {
+  for (const std::string joins : {"\u0301", "🏽", "\u200D"})
+    CHECK(attune::text::visible(joins) == "◌" + joins);
+  CHECK(attune::text::visible("👍🏽") == "👍🏽");
+}
+
 }  // namespace

@@ -77,7 +77,7 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
     std::vector<Prefix> prefixes{{.labels = {}, .blank = 0, .label = log_zero, .total = 0}};
     for (Index t = 0; t < frames[b]; ++t) {
       const double* row = log_p.data<double>() + (t * std::ssize(frames) + b) * v;
-      if (std::isnan(row[0])) fail("ctc", "a logit is NaN");  // log_softmax spreads it to the frame
+      if (std::isnan(row[0])) fail("ctc", "a logit is NaN or inf");  // log_softmax spreads it
       prefixes = advance(prefixes, {row, static_cast<std::size_t>(v)}, o.blank, o.beam);
       if (prefixes.empty()) fail("ctc", "all logits of step {} are -inf", t);
     }

@@ -24,7 +24,7 @@ struct CtcHypothesis {
 /// CTC prefix beam search (Hannun et al., 2014, algorithm 1, without a language model): for each
 /// sentence the most probable label sequences, best first. Sums the probabilities of all paths with
 /// the same labels. The result is exact if the beam holds all prefixes. logits (S, B, V), mask
-/// (S, B). Throws unless 1 <= best <= beam, and if a logit is NaN.
+/// (S, B). Throws unless 1 <= best <= beam, and if a logit is NaN or inf.
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
                                                    const CtcSearchOptions& options = {});
 

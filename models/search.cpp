@@ -227,7 +227,7 @@ class Decoding {
       const double before = running_[row].log_probability;
       const std::span<const T> own(log_p.data<T>() + row * log_p.dim(1), v);
       if (std::ranges::count_if(own, [](T x) { return x != x; }) > 0)  // vectorises
-        fail(operation_, "the model's logits are NaN");
+        fail(operation_, "the model's logits are NaN or inf");
       if (options_.sampling || running_[row].length == sentence.most_words) {
         const auto likeliest = std::ranges::max_element(own);
         if (std::isinf(*likeliest)) continue;

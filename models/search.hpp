@@ -27,7 +27,8 @@ struct Hypothesis {
   Tensor weights;
 };
 
-/// Returns the text of a hypothesis; `number` is the index of its source sentence.
+/// Returns the text of a hypothesis; `number` is the index of its source sentence,
+/// plus TranslateOptions::first.
 using TextOf = std::function<std::string(const Hypothesis& hypothesis, Index number)>;
 
 /// The hypotheses of one sentence, best first. Sampling returns one hypothesis.
@@ -173,7 +174,8 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tens
 /// Scores given targets (forced decoding): returns them as hypotheses with the log-probability of
 /// each token and of `</s>`, equal to those of a search, and the attention weights, without
 /// padding. The score is the log-probability. Uses the options `output_tokens` (plus the target's
-/// tokens), `end` and `weights`. Throws on a target that does not end with `end`.
+/// tokens), `end` and `weights`. Throws on a target without mask, or that
+/// does not end with `end`.
 template <Decoder M, Source Encoded>
 std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target,
                                      const SearchOptions& options = {}) {

@@ -630,7 +630,7 @@ TEST_CASE("search: options out of range are errors") {
 TEST_CASE("search: NaN logits, and no possible token, are errors") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   for (double bad : {inf, nan}) {
-    CHECK_ERROR("search: the model's logits are NaN",
+    CHECK_ERROR("search: the model's logits are NaN or inf",
                 search_with(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.})));
   }
   CHECK_ERROR("search: all tokens have probability 0",

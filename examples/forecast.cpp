@@ -131,11 +131,8 @@ Table read_table(const string& path) {
     if (std::ssize(fields) != width) refuse(fmt::format("a row of {} fields", width), *line);
     const auto time = parse_time(fields[0]);
     if (!time) refuse("a time such as 2016-07-01 05:00:00", fields[0]);
-    if (row == 0) {
-      table.first = *time;
-      const auto local = fields[0].substr(0, fields[0].find_first_of(" +-", fields[0].find(':')));
-      if (parse_time(local) != time) table.zone = "Z";
-    }
+    if (row == 0) table.first = *time;
+    if (fields[0].find_first_of("Z+-", fields[0].find(':')) != string::npos) table.zone = "Z";
     if (row == 1) table.interval = *time - table.first;
     if (row > 0 && (table.interval <= 0us || !table.reaches(row, *time)))
       refuse(table.interval <= 0us ? "a later time" : to_string(table.time(row)), fields[0]);

@@ -176,7 +176,8 @@ models::OptionList options_of(Options& o) {
           option("rate", "learning rate of Adam; linear: 5 times this rate", o.rate, 1e-9, 2),
           option("parts", "training, validation, test rows (default: 70, 10, 20 %)", o.parts, 1),
           option("seed", "random seed: initial weights, order, dropout", o.seed, 0, 0x1p64),
-          option("weights", "file of the weights, written by train", o.weights, "FILE")};
+          option("weights", "file of the weights, written by train; its heat map: .svg", o.weights,
+                 "FILE")};
 }
 
 /// past (L, B, C) -> forecast (H, B, C); appends attention weights (S, B · C) per predicted segment
@@ -242,7 +243,9 @@ Network segments(const nn::Scope& scope, const Options& o, Index C) {
 
 int run(int argc, char** argv) {
   Options o;
-  const char* const usage = "usage: forecast train|evaluate|predict FILE.csv [--OPTION VALUE ...]";
+  const char* const usage =
+      "usage: forecast train|evaluate|predict FILE.csv [--OPTION VALUE ...]; the first column has "
+      "times, the others numbers; predict prints the next rows";
   const auto typed = examples::parse_command_line(argc, argv, usage, options_of(o));
   const string command = typed.size() == 2 ? typed[0] : "", weights = o.weights;
   const bool trains = command == "train";
@@ -292,11 +295,11 @@ int run(int argc, char** argv) {
   // All windows whose horizon lies in a part (0: training, 1: validation, 2: test).
   const auto windows_of = [&](std::size_t part) {
     const Index begin = std::reduce(&o.parts[0], &o.parts[part]), first = std::max(begin, L),
-                end = std::min(rows, begin + o.parts[part]) - H + 1;
+                n = std::clamp<Index>(rows - begin, 0, o.parts[part]), end = begin + n - H + 1;
     if (first >= end)
       fail(typed[1],
-           fmt::format("{} {} rows are too few for look-back {} and horizon {}", o.parts[part],
-                       vector{"training", "validation", "test"}[part], L, H));
+           fmt::format("{} {} rows, from row {} on, are too few for look-back {} and horizon {}", n,
+                       vector{"training", "validation", "test"}[part], begin, L, H));
     return arange(end - first, DType::f64) + static_cast<double>(first);
   };
   // Mean squared and mean absolute error of each row of the horizon: (2, H)
@@ -398,6 +401,7 @@ int run(int argc, char** argv) {
   }
   for (Index row = -L; row < 0; row += o.segment) map.columns.push_back(std::to_string(row));
   write_file(picture, report::svg(map, {.darkest = std::ranges::max(map.weights)}));
+  fmt::print("attention heat map: {}\n", picture);
   return 0;
 }
 

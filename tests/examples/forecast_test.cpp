@@ -225,14 +225,14 @@ TEST_CASE("forecast: all scores, or none; errors are one line and status 1") {
       {{{}, "usage: forecast train|evaluate|predict FILE.csv"},
        {{"forecast", csv}, "usage: "},
        {{"train", other + "x"}, "other.csvx: "},
-       {{"train", csv}, "70 training rows are too few for look-back 720 and"},
+       {{"train", csv}, "70 training rows, from row 0 on, are too few for look-back 720 and"},
        {{"train", csv, "--segment", "7"}, "--segment: 7 must divide look-back 720 and horizon 96"},
        {{"train", csv, "--score", "best"}, "best"},
        {{"train", csv, "--parts", "50,50"}, "--parts: expected three numbers"},
        {{"train", csv, "--parts", "50,25,999"}, "--parts: 1074 rows in total, but "},
        {{"train", csv, "--parts", "50,25,5", "--look-back", "8", "--horizon", "8", "--segment",
          "4"},
-        "5 test rows are too few for look-back 8 and horizon 8"},
+        "5 test rows, from row 75 on, are too few for look-back 8 and horizon 8"},
        {{"evaluate", csv, "--weights", csv}, "t.csv"},
        {{"evaluate", other, "--weights", files.weights}, "its columns differ from those of "}});
 }

@@ -67,6 +67,8 @@ def write_safetensors(path, tensors, metadata=None):
         at += x.nbytes
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # aligns the tensors in the file
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise Error(f"{path}: not a regular file")
     unfinished = f"{path}.unfinished"
     try:
         with open(unfinished, "wb") as file:
@@ -156,7 +158,7 @@ def read_attention(path):
         if lines.pop() != "":
             raise ValueError("the last line is incomplete")
         return [attention(**json.loads(line)) for line in lines]
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise Error(f"{path}: not the output of align --format json: {error}") from None
 
 
@@ -176,7 +178,7 @@ def read_log(path):
     for number, line in enumerate(lines, 1):
         try:
             fields = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             fields = None
         if isinstance(fields, dict):
             log.append(fields)
@@ -202,4 +204,4 @@ def run(main):
     except Error as error:
         sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {error}")
     except OSError as error:
-        sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {error.filename}: {error.strerror}")
+        sys.exit(f"{pathlib.Path(sys.argv[0]).name}: {error.filename or 'output'}: {error.strerror}")

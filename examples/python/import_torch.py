@@ -15,6 +15,7 @@ gates have the same order. attune stores the sum of PyTorch's two biases, except
 of a GRU, where the reset gate multiplies the second bias (b_hn).
 """
 import argparse
+import os
 import re
 import zipfile
 import zlib
@@ -170,6 +171,8 @@ def main():
     for name in arguments.name:
         if name.count("=") != 1:
             raise Error(f"--name {name}: expected OLD=NEW")
+    if os.path.exists(arguments.out) and os.path.samefile(arguments.state, arguments.out):
+        raise Error(f"{arguments.out} is also read, expected another output file")
     kinds = dict.fromkeys(arguments.embedding, embedding) | dict.fromkeys(arguments.linear, linear)
     names = dict(name.split("=") for name in arguments.name)
     write_safetensors(arguments.out, import_state(read_state(arguments.state), kinds, names))

@@ -269,6 +269,8 @@ class ImportTorch(Test):
         self.refuses("two tensors would have the name a.W", state, "--name", "b=a")
         self.refuses("--name b: expected OLD=NEW", state, "--name", "b")
         self.fails("none: No such file or directory", "import_torch.py", "none", "out")
+        self.fails("state.npz is also read, expected another output file", "import_torch.py", "state.npz", "state.npz")
+        self.fails("/dev/null: not a regular file", "import_torch.py", "state.npz", "/dev/null")
         data = (self.directory / "state.npz").read_bytes()
         (self.directory / "state.npz").write_bytes(data.replace(b"PK\1\2", b"PK\1\3"))
         self.fails("state.npz: not a readable NPZ file: Bad magic number for central directory", "import_torch.py", "state.npz", "out")

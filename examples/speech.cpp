@@ -42,7 +42,8 @@ struct Options {
 };
 
 models::OptionList options_of(Options& o) {
-  return {option("model", "file of the weights and options", o.model, "FILE"),
+  return {option("model", "file of the weights and options; train also writes FILE.svg", o.model,
+                 "FILE"),
           option("join", "maximum recordings of a speaker to join to an utterance", o.join, 1, 100),
           option("beam", "beam size", o.beam, 1, 100),
           option("ctc", "weight λ of CTC in training and search", o.ctc, 0.001, 0.999),
@@ -103,7 +104,7 @@ Tensor read_audio(const std::string& path, Index rate, const text::LineReader* l
   if (numbers == 2 && is + 8 < size && size < 0x7ffff000)
     refuse(fmt::format("truncated: {} of {} bytes", is, size));
   const std::string bytes = log.find("\ndata : 0\n") < log.size() ? read_file(path) : "";
-  auto begin = static_cast<sf_count_t>(bytes.find("data") + 8);
+  auto begin = static_cast<sf_count_t>(bytes.find(std::string("data\0\0\0\0", 8)) + 8);
   if (begin < std::ssize(bytes)) {  // size 0: reads all bytes after this field as samples
     info.format = SF_FORMAT_RAW | SF_ENDIAN_LITTLE | (info.format & SF_FORMAT_SUBMASK);
     file.reset(sf_open(path.c_str(), SFM_READ, &info), sf_close);
@@ -376,7 +377,8 @@ int main(int argc, char** argv) {
   return examples::run_program("speech", [&] {
     Options o;
     const std::string usage =
-        "speech train TRAIN.tsv VALID.tsv | evaluate LIST.tsv ... | recognise FILE ...";
+        "speech train TRAIN.tsv VALID.tsv | evaluate LIST.tsv ... | recognise FILE ...; lines of a "
+        "list: RECORDING TAB TRANSCRIPT [TAB SPEAKER], relative to the directory of the list";
     const auto typed = examples::parse_command_line(argc, argv, usage, options_of(o));
     if (typed.size() == 3 && typed[0] == "train") return train(o, typed[1], typed[2]), 0;
     const bool evaluates = !typed.empty() && typed[0] == "evaluate";

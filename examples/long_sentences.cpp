@@ -184,7 +184,9 @@ int experiment(int argc, char** argv) {
   std::string names, out = "long-sentences";
   bool quick = false;
   models::OptionList options = options_of(o);
-  options.push_back(models::option("models", "comma-separated names (default: all)", names));
+  std::string all;
+  for (const Variant& one : variants(o.hidden)) all += (all.empty() ? "" : ",") + one.name;
+  options.push_back(models::option("models", "comma-separated (default: " + all + ")", names));
   options.push_back(models::option("out", "output directory of the weights", out, "DIRECTORY"));
   options.push_back(models::flag("quick", "four models only: a minute on two cores", quick));
   const std::string usage = "usage: long_sentences [--quick] [--OPTION VALUE ...]";

@@ -89,7 +89,7 @@ void write(const models::TransformerLm& model, const text::Codec& codec, const O
   for (const auto& sampled :
        models::sample(model, models::no_source(4), {.temperature = 0.8, .seed = o.seed},
                       {.max_length = o.context - 1, .begin = codec.vocabulary.id("\n"), .end = -1}))
-    std::cout << "----\n" << printable(codec.decode(sampled.words), "\n") << "\n";
+    std::cout << "----\n" << printable(codec.decode(sampled.words), "\n\t") << "\n";
 }
 
 void train(const std::string& file, Options o) {

@@ -47,7 +47,7 @@ inline int run_program(const char* name, const std::function<int()>& body) {
   std::string error;
   try {
     const int status = body();
-    if (std::cout.flush() && std::fflush(stdout) == 0) return status;
+    if (std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
     error = "standard output: cannot be written";
   } catch (const std::exception& thrown) {
     error = message_of(thrown);
@@ -159,7 +159,7 @@ inline void parse_for_model(int argc, char** argv, const models::OptionList& opt
 /// writes. Changes nothing. Call it before long computations.
 inline void require_writable(const std::filesystem::path& path,
                              const std::vector<std::filesystem::path>& others = {}) {
-  int error = std::filesystem::is_directory(path) ? EISDIR : 0;
+  int error = path.empty() ? ENOENT : std::filesystem::is_directory(path) ? EISDIR : 0;
   // A regular file is replaced by a new one in its directory; a pipe or device is written directly.
   const bool itself = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";

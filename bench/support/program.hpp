@@ -16,7 +16,7 @@ inline int run_program(CLI::App& app, int argc, char** argv, const std::function
   try {
     app.parse(argc, argv);
     const int status = body();
-    if (std::fflush(stdout) == 0) return status;
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
     throw std::runtime_error("standard output: cannot be written");
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());

@@ -182,7 +182,7 @@ void run(std::vector<std::string> arguments) {
   if (!understood) fail("usage", "dates_tsv LOCALES COUNT [held-out] [SEED] > FILE.tsv");
   const auto writers = locales(arguments[0]);
   Random random(seed, held_out ? "held out" : "training");
-  for (std::uint64_t n = 0; n < count; ++n) {
+  for (std::uint64_t n = 0; n < count && std::cout; ++n) {
     Index day;
     do day = random.below(days);
     while ((day % 16 == 0) != held_out);

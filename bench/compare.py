@@ -266,12 +266,13 @@ def main():
         say(f"peak of fused multiply-adds, threads {n}: {limit:.0f} GFLOP/s")
 
     progress = Progress(len(rows) * options.pairs)
-    measured = [(row, []) for row in rows]
+    measured, failed = [(row, []) for row in rows], None
     try:
         for row, pairs in measured:
             measure_row(row, options, progress, pairs)
-    except KeyboardInterrupt:
-        say("interrupted: the table shows the runs until then")
+    except (KeyboardInterrupt, SystemExit) as error:
+        failed = error
+        say(f"{error or 'interrupted'}: the table shows the runs until then")
     summaries, results = [], []
     for row, pairs in measured:
         for batch in pairs[0]["ours"] if pairs else [None]:
@@ -283,6 +284,7 @@ def main():
     if options.json:
         everything = {"environment": variables, "peak_gflops": limits, "table": summaries, "rows": results}
         options.json.write_text(json.dumps(everything, indent=1) + "\n")
+    sys.exit(failed is not None)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@
 # builds into build/. Can be repeated: skips finished steps, and resumes an interrupted training.
 set -eu
 models=${2-1}
-if [ $# -lt 1 ] || [ ! -f "$1/fre_train.tsv" ] || ! [ "$models" -ge 1 ] 2>/dev/null; then
-  echo "usage: $0 DATA [MODELS [LANGUAGE...]], where DATA contains fre_train.tsv" >&2
+if [ $# -lt 1 ] || [ ! -d "$1" ] || ! [ "$models" -ge 1 ] 2>/dev/null; then
+  echo "usage: $0 DATA [MODELS [LANGUAGE...]]" >&2
   exit 1
 fi
 data=$(cd "$1" && pwd)
@@ -34,7 +34,10 @@ baseline() {
     *) echo "$0: unknown language '$1'" >&2; exit 1 ;;
   esac
 }
-for language; do baseline "$language" >/dev/null; done
+for language; do
+  baseline "$language" >/dev/null
+  cat "$data/${language}_train.tsv" "$data/${language}_dev.tsv" >/dev/null
+done
 
 # The word error rate of a model or an ensemble.
 error() {

@@ -110,6 +110,7 @@ function lesson(name, models, draw, began) {
   at.pause = () => at.running && setRunning(false);
   at.begin = () => {
     at.models = models();
+    Object.values(lessons).forEach((other) => other.pause());
     worker.postMessage(['begin', {lesson: name, models: at.models.map(({options}) => options)}]);
   };
   at.began = ({parameters, error}) => {

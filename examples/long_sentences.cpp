@@ -185,7 +185,7 @@ int experiment(int argc, char** argv) {
   bool quick = false;
   models::OptionList options = options_of(o);
   std::string all;
-  for (const Variant& one : variants(o.hidden)) all += (all.empty() ? "" : ",") + one.name;
+  for (const Variant& one : variants(o.hidden)) all += (all.empty() ? "" : ", ") + one.name;
   options.push_back(models::option("models", "comma-separated (default: " + all + ")", names));
   options.push_back(models::option("out", "output directory of the weights", out, "DIRECTORY"));
   options.push_back(models::flag("quick", "four models only: a minute on two cores", quick));

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include <unistd.h>
+
 #include <attune/attune.hpp>
 
 using namespace attune;
@@ -63,7 +65,8 @@ int main() {
   const Examples test = draw(500, random);
   const double trained = accuracy(model, test);
 
-  const auto path = std::filesystem::temp_directory_path() / "attune-classifier.safetensors";
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("attune-classifier-" + std::to_string(getpid()) + ".safetensors");
   Safetensors file;
   nn::save_parameters(params, file);
   save_safetensors(path, file);

@@ -97,17 +97,19 @@ TEST_CASE("forecast: reads all dialects of CSV and time formats equally") {
         changed(",", " , "), changed(",0", ",+0"), changed(",", "\t"),
         std::regex_replace(changed(",", ";"), std::regex("[.]"), ","),
         table(hour, "\"{}\",\"{}\",\" {}\"\n", "\"date\",\"a\",\"b\"\n"),
-        changed(":00,", ":00:00.000,"), changed(" 0", "T0"), changed("2024-01-", "2024/1/"),
-        changed(":00,", ":00Z,"), changed(":00,", ":00:00 +0000,"),
+        changed(":00,", ":00:00.000,"), changed(" 0", "T0"), changed("2024-01-", "2024/1/")})
+    CHECK_MESSAGE(files.predict(csv) == plain, csv);
+  const std::string in_utc = std::regex_replace(plain, std::regex(":00,"), ":00Z,");
+  for (const std::string& csv :
+       {changed(":00,", ":00Z,"), changed(":00,", ":00:00 +0000,"),
         table([](int i) { return i % 2 == 0 ? hour(i) + "+00:00" : hour(i + 2) + "+02:00"; })})
-    CHECK_MESSAGE(std::regex_replace(files.predict(csv), std::regex("Z,"), ",") == plain, csv);
+    CHECK_MESSAGE(files.predict(csv) == in_utc, csv);
   const auto next = [&](auto time) {  // the time after rows 0 to 29
     return lines_of(std::regex_replace(files.predict(table(time)), std::regex(",.*"), ""))[1];
   };
   const auto month = [](int i) { return fmt::format("{}-{:02}", 2000 + i / 12, 1 + i % 12); };
   CHECK(next(month) == "2002-07-01 00:00:00");
   CHECK(next([](int i) { return hour(i) + ":00 +02:00"; }) == "2024-01-02 04:00:00Z");
-  CHECK(next([](int i) { return hour(i) + "Z"; }) == "2024-01-02 06:00:00Z");
   CHECK(next([&](int i) { return month(i) + "-15"; }) == "2002-07-15 00:00:00");
   CHECK(
       next([](int i) { return fmt::format("0024-01-{:02}", 1 + i); }).ends_with("01-31 00:00:00"));

@@ -1,4 +1,4 @@
-// Every operation of tests/support/op_cases.hpp, forward and backward. The shapes are tiny, so this
+// Every operation of tests/support/op_cases.cpp, forward and backward. The shapes are tiny, so this
 // measures the overhead of recording and traversing the graph, which dominates in small models.
 
 #include <attune/autograd/backward.hpp>

@@ -1,4 +1,4 @@
-// Complements support/op_cases.hpp: the same operations on Tensors, i32, comparisons, axes of
+// Complements support/op_cases.cpp: the same operations on Tensors, i32, comparisons, axes of
 // extent 0 and 1, and errors.
 
 #include <doctest/doctest.h>

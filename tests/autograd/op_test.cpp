@@ -1,9 +1,11 @@
-// Every operation of support/op_cases.hpp: values compared with loops over elements or its
+// Every operation of support/op_cases.cpp: values compared with loops over elements or its
 // definition, gradients compared with central differences. Then kinks, empty axes, and errors.
 
 #include <doctest/doctest.h>
 
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
+#include <attune/autograd/compositions.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/ops.hpp>
 

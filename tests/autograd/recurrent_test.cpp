@@ -1,8 +1,9 @@
-// Complements support/op_cases.hpp: single steps, gradients of only some results, and errors.
+// Complements support/op_cases.cpp: single steps, gradients of only some results, and errors.
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/recurrent.hpp>
+#include <attune/autograd/reference.hpp>
 
 #include "support/op_cases.hpp"
 

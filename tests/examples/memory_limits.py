@@ -8,7 +8,7 @@ Runs each program with increasing limits of the address space, until it succeeds
 """
 import json, pathlib, resource, subprocess, sys, tempfile
 
-TRAIN = """train pairs.tsv --valid pairs.tsv --tokens words --hidden 256 --embedding 256 --batch 64 --steps 3
+TRAIN = """train pairs.tsv --valid valid.tsv --tokens words --hidden 256 --embedding 256 --batch 64 --steps 3
     --validate-every 2 --threads 2 --out model"""
 
 
@@ -21,7 +21,7 @@ def run(command, megabytes, directory):
 
 def check(command, directory):
     name, told, losses = " ".join(command[:2]), 0, set()
-    for megabytes in range(40, 2000, 20):
+    for megabytes in range(40, 2000, 40):
         result = run(command, megabytes, directory)
         if command[1] == "train":
             subprocess.run([*command, "--resume"], cwd=directory, check=True, capture_output=True)
@@ -44,6 +44,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         text = "".join(f"{'a b ' * (i % 20)}c{i}\t{'d e ' * (i % 20)}f{i}\n" for i in range(64))
         (pathlib.Path(directory) / "pairs.tsv").write_text(text)
+        (pathlib.Path(directory) / "valid.tsv").write_text("a b c1\td e f1\n")
         for command in ([dates, "--steps", "2"], [attune, "--version"], [attune, *TRAIN.split()],
                         [attune, "predict", "--model", "model", "a b c1"]):
             check(command, directory)

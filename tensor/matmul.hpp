@@ -25,7 +25,7 @@ std::string matmul_backends();
 /// same on every CPU. Otherwise the name that `matmul_backends` gives, once OpenBLAS, bf16, bf16x3
 /// or kernels without fused multiply-adds (precision.hpp) computed a product.
 std::string matmul_backends_used();
-inline constexpr const char* portable_matmul_backend = "attune, the same bits on any CPU";
+inline constexpr const char* portable_matmul_backend = "attune, bit-identical on any CPU with FMA";
 
 /// Which operands of a product are transposed before it.
 struct Transpose {

@@ -1,6 +1,6 @@
 // Compares models with and without attention by accuracy on sentences of 5 to 80 words (Cho et al.,
 // 2014, "On the properties of neural machine translation"; Bahdanau et al., 2014, figure 2; Luong
-// et al., 2015, figure 7). The models train in parallel, each on one thread.
+// et al., 2015, figure 6). The models train in parallel, each on one thread.
 //
 //     build/examples/long_sentences --quick       four models: a minute
 //     build/examples/long_sentences               all models

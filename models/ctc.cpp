@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include <attune/models/ctc.hpp>
 #include <attune/tensor/arrange.hpp>
@@ -60,6 +61,11 @@ std::vector<Prefix> advance(const std::vector<Prefix>& before, std::span<const d
   return after;
 }
 
+/// True if a logit of log_softmax's argument was NaN or inf. -inf is allowed.
+bool has_nan(std::span<const double> log_p) {
+  return std::ranges::any_of(log_p, [](double x) { return std::isnan(x); });
+}
+
 }  // namespace
 
 std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
@@ -76,9 +82,10 @@ std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const T
   parallel_for(std::ssize(frames), [&](Index b) {
     std::vector<Prefix> prefixes{{.labels = {}, .blank = 0, .label = log_zero, .total = 0}};
     for (Index t = 0; t < frames[b]; ++t) {
-      const double* row = log_p.data<double>() + (t * std::ssize(frames) + b) * v;
-      if (std::isnan(row[0])) fail("ctc", "a logit is NaN or inf");  // log_softmax spreads it
-      prefixes = advance(prefixes, {row, static_cast<std::size_t>(v)}, o.blank, o.beam);
+      const std::span row(log_p.data<double>() + (t * std::ssize(frames) + b) * v,
+                          static_cast<std::size_t>(v));
+      if (has_nan(row)) fail("ctc", "a logit is NaN or inf");
+      prefixes = advance(prefixes, row, o.blank, o.beam);
       if (prefixes.empty()) fail("ctc", "all logits of step {} are -inf", t);
     }
     for (const Prefix& prefix : prefixes) {
@@ -95,6 +102,8 @@ CtcPrefix::CtcPrefix(Tensor log_p, const JointCtcOptions& o)
   ShapeCheck check("CtcPrefix");
   check("log_p", log_p_, "S V");
   check_symbols("CtcPrefix", check['V'], {{"blank", o.blank}, {"begin", o.begin}, {"end", o.end}});
+  if (has_nan({log_p_.data<double>(), static_cast<std::size_t>(log_p_.size())}))
+    fail("CtcPrefix", "a log-probability is NaN");
   for (Index t = 0; t < log_p_.dim(0); ++t)
     ends_blank_.push_back(ends_blank_.back() + this->log_p(t, o.blank));
   ends_label_.assign(ends_blank_.size(), log_zero);

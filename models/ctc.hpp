@@ -40,7 +40,7 @@ struct JointCtcOptions {
 class CtcPrefix {
  public:
   /// The empty prefix. log_p (S, V) f64: log-probabilities of the symbols at each frame. Throws
-  /// unless blank, begin and end are in 0 to V - 1.
+  /// if one is NaN, and unless blank, begin and end are in 0 to V - 1.
   CtcPrefix(Tensor log_p, const JointCtcOptions& options);
 
   /// This prefix, extended by one label; unchanged if the label is options.begin.

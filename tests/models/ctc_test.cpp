@@ -48,6 +48,9 @@ TEST_CASE("ctc_search: errors name what is wrong") {
   CHECK_ERROR("ctc: best = 3 is not in 1 to beam = 2",
               models::ctc_search(logits, mask, {.beam = 2, .best = 3}));
   CHECK_ERROR("ctc: a logit is NaN or inf", models::ctc_search(logits * NAN, mask));
+  const Tensor last = one_hot(full({2, 1}, 2, DType::i32), 3, DType::f64);
+  CHECK_ERROR("ctc: a logit is NaN or inf",
+              models::ctc_search(where(last, full({}, INFINITY, DType::f64), logits), mask));
   CHECK_ERROR("ctc: all logits of step 0 are -inf",
               models::ctc_search(full({2, 1, 3}, -INFINITY), mask.to(DType::f32)));
   CHECK_ERROR("ctc: the blank, 3, is not in 0 to 2",
@@ -138,6 +141,8 @@ TEST_CASE("JointCtc: log-probabilities are averaged with weights") {
     CHECK(joined[v] == doctest::Approx(0.7 * std::log(p[v]) + 0.3 * ctc[v]));
   CHECK_ERROR("CtcPrefix: the end, 6, is not in 0 to 5",
               models::detail::ctc_prefixes(logits, mask, {.end = 6}));
+  CHECK_ERROR("CtcPrefix: a log-probability is NaN",
+              models::detail::ctc_prefixes(logits * NAN, mask, {}));
   CHECK_ERROR("CtcPrefix: the blank, -1, is not in 0 to 2",
               models::CtcPrefix(zeros({2, 3}, DType::f64), {.blank = -1}));
   CHECK_ERROR("JointCtc: the weight is not in (0, 1]", Joint(table, {.weight = 0}));

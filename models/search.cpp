@@ -28,7 +28,7 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
       tokens.push_back(target.token(h.words[i]));
       continue;
     }
-    if (places.empty()) fail("replace_unknown", "the hypothesis has no attention weights");
+    if (i >= places.size()) fail("replace_unknown", "the hypothesis has no attention weights");
     tokens.push_back(source[places[i]]);
   }
   return tokens;
@@ -502,7 +502,7 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources,
     if (value < 1) fail("translate", "{} = {} is less than 1", name, value);
   }
   Hypothesis no_words;
-  no_words.complete = true;
+  no_words.complete = true, no_words.word_log_probabilities = {0};  // of </s>
   std::vector<Translation> translations(sources.size(), {no_words});
   std::vector<std::size_t> order(sources.size());  // longest first
   std::iota(order.begin(), order.end(), 0);

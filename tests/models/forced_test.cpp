@@ -159,6 +159,10 @@ TEST_CASE("loss: a source and a target of different numbers of sentences are an 
   batch.source_mask = slice(batch.source_mask, 1, 0, 1);
   CHECK_THROWS_WITH_AS(models::loss(t.model, batch),
                        "unroll: previous (T, B) is (4, 3), but B = 1 in the source's mask", Error);
+  batch = kBatch;
+  for (Tensor* one : {&batch.previous, &batch.next}) *one = one->slice(0, 0);
+  batch.target_mask = Mask(batch.target_mask.slice(0, 0));
+  CHECK_ERROR("unroll: previous (0, 3) has no steps", models::loss(t.model, batch));
 }
 
 TEST_CASE("force_decode: shapes that do not fit and a target without </s> are errors") {
@@ -214,9 +218,11 @@ TEST_CASE("replace_unknown: missing weights, or those of another source, are err
   Hypothesis h = house();
   CHECK_THROWS_WITH_AS(models::replace_unknown(h, Tokens{"das", "Haus"}, kEnglish),
                        "replace_unknown: 2 source tokens, but weights (5, 3)", Error);
-  h.weights = {};
-  CHECK_ERROR("replace_unknown: the hypothesis has no attention weights",
-              models::replace_unknown(h, kGerman, kEnglish));
+  for (const Tensor& few : {Tensor(), h.weights.slice(0, 0)}) {
+    h.weights = few;
+    CHECK_ERROR("replace_unknown: the hypothesis has no attention weights",
+                models::replace_unknown(h, kGerman, kEnglish));
+  }
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ TEST_CASE("translate: the result of an empty sentence is empty") {
   REQUIRE(found[1].size() == 1);
   CHECK(found[1][0].complete);
   CHECK(found[1][0].words.empty());
+  CHECK(found[1][0].word_log_probabilities == std::vector<double>{0});
   CHECK(found[1][0].log_probability == 0);
   CHECK(decoder.starts.empty());
   CHECK(models::translate(decoder, {}).empty());

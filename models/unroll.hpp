@@ -19,7 +19,7 @@ using Unrolled =
 /// Runs all steps of a decoder on given target tokens (teacher forcing): previous (T, B) i32 is
 /// `<s>` y_1 .. y_{T-1}, mask (T, B) is 1 on tokens. Without a mask, there is no padding. Outputs
 /// at steps with mask 0 are unspecified. Pass weights = false if attention weights are not needed.
-/// Throws on shapes that do not fit.
+/// Throws on shapes that do not fit, and, with a recurrent decoder, if T = 0.
 template <Decoder M, Source Encoded>
 Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previous,
                    const Mask& mask = {}, bool weights = true) {
@@ -29,6 +29,7 @@ Unrolled<M> unroll(const M& model, const Encoded& encoded, const Tensor& previou
   if constexpr (requires { model.unroll(encoded, previous, mask, weights); }) {
     return model.unroll(encoded, previous, mask, weights);
   } else {
+    if (previous.dim(0) == 0) fail("unroll", "previous has no steps, T = 0");
     auto state = model.start(encoded);
     Unrolled<M> unrolled{.words = model.read(previous), .outputs = {}, .weights = {}};
     unrolled.outputs.reserve(static_cast<std::size_t>(previous.dim(0)));

@@ -107,6 +107,7 @@ Adam::Adam(Parameters& parameters, const AdamOptions& options)
   require(owner_, "beta2", options.beta2, "[0, 1)");
   require(owner_, "epsilon", options.epsilon, "(0, inf)");
   if (parameters.dtype() == DType::f32) {  // also after rounding
+    require(owner_, "f32 beta1", static_cast<float>(options.beta1), "[0, 1)");
     require(owner_, "f32 beta2", static_cast<float>(options.beta2), "[0, 1)");
     require(owner_, "f32 epsilon", static_cast<float>(options.epsilon), "(0, inf)");
   }

@@ -245,6 +245,7 @@ TEST_CASE("optimisers: options out of range are errors") {
     CHECK(sgd({.rate = 1, .weight_decay = bad}) == "Sgd" + range("weight_decay", bad, "[0, inf)"));
   }
   CHECK(adam({.beta1 = 0, .beta2 = 0}) == "no error");
+  CHECK(adam({.beta1 = 1 - 1e-9}) == "Adam: f32 beta1 = 1 is not in [0, 1)");
   CHECK(adam({.beta2 = 1 - 1e-9}) == "Adam: f32 beta2 = 1 is not in [0, 1)");
 }
 

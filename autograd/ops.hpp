@@ -100,7 +100,8 @@ Var softmax(const Var& x, int axis = -1, const Mask& mask = {});
 Var log_softmax(const Var& x, int axis = -1);
 
 /// Layer normalisation, reference::layer_norm in one pass: x (..., N), gain (N), bias (N) -> (...,
-/// N). Each row of N elements is normalised independently. A row of equal elements gives the bias.
+/// N). Each row of N elements is normalised independently. A row of equal elements gives the bias
+/// if epsilon > 0. Throws unless 0 <= epsilon < ∞.
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
 
 /// Sparsemax, reference::sparsemax: like softmax, but with exact zeros. The mask is as in softmax.

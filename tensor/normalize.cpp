@@ -303,6 +303,8 @@ LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const T
   require_same_dtype("layer_norm", x, bias);
   ShapeCheck check("layer_norm");
   check("x", x, "... N")("gain", gain, "N")("bias", bias, "N");
+  if (!(epsilon >= 0 && std::isfinite(epsilon)))
+    fail("layer_norm", "epsilon = {:g} is not in [0, inf)", epsilon);
   const Index n = check['N'], rows = x.shape().product(0, x.rank() - 1);
   LayerNormForward result{Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm"),
                           Tensor::uninitialized({rows, 4}, x.dtype(), "layer_norm")};

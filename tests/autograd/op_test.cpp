@@ -350,6 +350,7 @@ TEST_CASE("layer_norm: rows of one element, and of none") {
   CHECK(gradients[bias].item() == 3);
   const Var none = variable(zeros({2, 0}));
   CHECK(backward(layer_norm(none, zeros({0}), zeros({0})), zeros({2, 0}))[none].size() == 0);
+  CHECK_ERROR("layer_norm: epsilon = -1 is not in [0, inf)", layer_norm(one, gain, bias, -1));
 }
 
 TEST_CASE("sparsemax: masked positions and empty columns have gradient 0") {

@@ -78,11 +78,13 @@ Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Ini
 
 Conv1d::Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& o)
     : windows_{.width = o.width, .stride = o.stride, .before = o.padding, .after = o.padding},
-      linear_(scope, o.width * in, out, o.linear) {
+      linear_(scope, o.width * in, out, o.linear),
+      path_(scope.path()) {
   windows_of(0, windows_);  // throws on options out of range
 }
 
 Sequence Conv1d::operator()(const Sequence& sequence) const {
+  const InLayer layer(path_);
   check_sequence("Conv1d", sequence);
   const auto& [x, mask] = sequence;
   std::vector<Index> lengths{x.dim(0)};

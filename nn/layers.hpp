@@ -143,6 +143,7 @@ class Conv1d {
  private:
   UnfoldOptions windows_;
   Linear linear_;  // (width · in, out): the W_k, concatenated along the rows
+  std::string path_;
 };
 
 /// Concatenates each n consecutive steps into one, as the pyramidal encoder of Chan et al. (2016,

@@ -79,8 +79,9 @@ void check_golden(const Golden& golden, const nn::Parameters& params,
 TEST_CASE("layers: sizes that do not fit are errors that show the shapes") {
   nn::Parameters params;
   const nn::Conv1d conv(params / "conv", 3, 2, {.width = 5, .padding = 1});
-  CHECK_ERROR("Conv1d: a sequence of 2 steps with a padding of 1 is shorter than a window of 5",
-              conv({zeros({7, 2, 3}), mask_of(7, {7, 2}, DType::f32)}));
+  CHECK_ERROR(
+      "Conv1d: a sequence of 2 steps with a padding of 1 is shorter than a window of 5, in conv",
+      conv({zeros({7, 2, 3}), mask_of(7, {7, 2}, DType::f32)}));
   CHECK_ERROR("unfold: width 3 and stride 0 must be at least 1, before 0 and after 0 at least 0",
               nn::Conv1d(params / "other", 3, 2, {.stride = 0}));
   CHECK_ERROR("join_steps: n = 0 is less than 1", nn::join_steps({zeros({5, 2, 3}), {}}, 0));

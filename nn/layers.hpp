@@ -27,8 +27,8 @@ class Training : attune::detail::ScopedValue<Random*> {
 /// outside of nn::Training, and `what` had no effect.
 Var outside_of_training(const Var& x, const char* what);
 
-/// A dropout rate, or the default `otherwise` if it is negative.
-inline double rate_or(double rate, double otherwise) { return rate < 0 ? otherwise : rate; }
+/// A dropout rate, or the default `otherwise` if it is -1.
+inline double rate_or(double rate, double otherwise) { return rate == -1 ? otherwise : rate; }
 
 /// In training mode, y = x ⊙ m / (1 - rate), where each element of m is 0 with probability `rate`
 /// and 1 otherwise (Srivastava et al., 2014). Outside of training mode y = x, and a gradient

@@ -181,7 +181,9 @@ TransformerLayer::Memory TransformerLayer::precompute(const Var& h, const Layout
 
 /// Runs the blocks, each with its residual connection and normalisation.
 template <class Self, class Cross>
-Var TransformerLayer::run(Var x, Self self, Cross cross) const {
+Var TransformerLayer::run(Var x, bool has_memory, Self self, Cross cross) const {
+  if (cross_ && !has_memory)
+    fail("TransformerLayer", path_ + " has cross-attention, but there is no memory");
   const auto add = [&](const LayerNorm& norm, auto part) {
     x = norm_ == Norm::before ? x + dropout_(part(norm(x))) : norm(x + dropout_(part(x)));
   };
@@ -195,7 +197,7 @@ TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Layout
                                                       const Memory& memory, Weights w) const {
   Var weights;
   const Var y = run(
-      x, [&](const Var& n) { return self_.self(n, layout); },
+      x, memory.keys_values.defined(), [&](const Var& n) { return self_.self(n, layout); },
       [&](const Var& n) {
         const auto attended = (*cross_)(n, memory.keys_values, memory.layout, w, layout);
         weights = attended.weights;
@@ -208,7 +210,7 @@ TransformerLayer::Result TransformerLayer::step(const Var& x, KeyValueCache& cac
                                                 const KeyValueCache& memory) const {
   Var weights;
   const Var y = run(
-      x,
+      x, memory.rows.defined(),
       [&](const Var& n) {
         const Tensor own = arange(n.dim(0)).reshape({1, -1});
         cache.rows = cache.rows.defined() ? concat({cache.rows, own}, 0) : own;

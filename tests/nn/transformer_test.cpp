@@ -196,11 +196,10 @@ TEST_CASE("Transformer layers: errors name the tensor and the layer") {
               encoder.precompute(h, source_mask));
   const TransformerLayer decoder(params / "layer", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::yes, kMemory);
-  CHECK_ERROR(
-      "MultiHeadAttention: keys and values (S, B, 2D) is (), but 3 axes were expected, in "
-      "layer.cross",
-      decoder(x, {}));
-  const KeyValueCache cache{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
+  KeyValueCache cache{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
+  const std::string lacks = "TransformerLayer: layer has cross-attention, but there is no memory";
+  CHECK_ERROR(lacks, decoder(x, {}));
+  CHECK_ERROR(lacks, decoder.step(x[0], cache));
   const NoGrad no_grad;
   CHECK_ERROR("attention_step: cache (R, 2D) is (3, 12), but D = 8 in q, in decoder.cross",
               attention.step(x[0], {{zeros({3, 12}, DType::f64)}, cache.rows}));
@@ -214,6 +213,9 @@ TEST_CASE("Transformer layers: errors name the tensor and the layer") {
   CHECK_ERROR("dropout: the rate 1 is not in [0, 1)",
               TransformerLayer(params / "other",
                                {.size = kSize, .heads = 2, .attention_dropout = 1}, Causal::no));
+  CHECK_ERROR("dropout: the rate -0.5 is not in [0, 1)",
+              TransformerLayer(params / "negative",
+                               {.size = kSize, .heads = 2, .inner_dropout = -0.5}, Causal::no));
 }
 
 }  // namespace

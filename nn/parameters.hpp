@@ -55,8 +55,9 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  /// Adds a parameter. Throws if the path exists, or if one of `extents` is < 1.
+  /// Adds a parameter. Throws if the path exists.
   Var add(const std::string& path, const Shape& shape, const Init& init);
+  /// Throws also if one of `extents` is < 1.
   Var add(const std::string& path, std::initializer_list<Index> extents, const Init& init);
 
   /// All parameters in the order of `add`. Parameters also converts to a span, as for gradcheck.

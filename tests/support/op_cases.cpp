@@ -361,7 +361,7 @@ void add_arrangements(List& list) {
                          const Function& f) {
     list.add(fmt::format("{} {}", name, axes), {x}, f, OF(naive::permute(t(0), axes)));
   };
-  for (std::vector<int> axes{0, 1, 2}; std::ranges::next_permutation(axes).found;)
+  for (std::vector<int> axes{0, 1, 2}; std::next_permutation(axes.begin(), axes.end());)
     order("permute", "A D C", axes, OF(permute(v[0], axes)));
   order("permute from the end", "B A 1 D", {3, 0, 2, 1}, OF(permute(v[0], {-1, 0, -2, 1})));
   order("transpose", "A D", {1, 0}, OF(transpose(v[0], 0, 1)));

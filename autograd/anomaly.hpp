@@ -5,7 +5,7 @@
 #include <span>
 
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune {
 

@@ -1,10 +1,11 @@
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/errors.hpp>
+#include <attune/tensor/kernels/scores.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/scores.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune {
 

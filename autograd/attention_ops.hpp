@@ -3,7 +3,7 @@
 #pragma once
 
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/fused_attention.hpp>
+#include <attune/tensor/kernels/fused_attention.hpp>
 
 namespace attune {
 

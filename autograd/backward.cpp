@@ -14,8 +14,8 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/product_sizes.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {

@@ -49,7 +49,7 @@ struct CtcLossOptions {
 };
 
 /// Connectionist temporal classification: -log p(labels | frames), summed over the batch, or
-/// divided by its number of labels. The function `ctc` (tensor/ctc.hpp) defines it and documents
+/// divided by its number of labels. The function `ctc` (tensor/kernels/ctc.hpp) defines it and documents
 /// its errors. logits (T, B, V), mask (T, B), labels (U, B) i32, labels_mask (U, B) -> ()
 Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels, const Mask& labels_mask,
              const CtcLossOptions& options = {});

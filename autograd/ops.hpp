@@ -7,8 +7,8 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/index.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {

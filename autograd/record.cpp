@@ -1,7 +1,7 @@
 #include <memory>
 
 #include <attune/autograd/record.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/recurrent.hpp>
+#include <attune/tensor/kernels/recurrent.hpp>
 
 namespace attune {
 

@@ -27,7 +27,7 @@
 
 #include <attune/models/options.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune::examples {
 

@@ -4,6 +4,7 @@
 #include <attune/models/any_model.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::models {
 namespace {

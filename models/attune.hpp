@@ -11,8 +11,6 @@
 #include <attune/models/any_model.hpp>
 #include <attune/models/ctc.hpp>
 #include <attune/models/decoder.hpp>
-#include <attune/models/heatmap.hpp>
-#include <attune/models/metrics.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/models/options.hpp>
 #include <attune/models/papers.hpp>
@@ -20,6 +18,8 @@
 #include <attune/models/search.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/heatmap.hpp>
+#include <attune/models/text/metrics.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/transformer.hpp>
@@ -32,11 +32,11 @@
 #include <attune/nn/transformer.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
-#include <attune/tensor/ctc.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/kernels/ctc.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>

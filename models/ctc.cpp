@@ -5,9 +5,10 @@
 
 #include <attune/models/ctc.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/ctc.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/ctc.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/shape_check.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::models {

@@ -5,7 +5,8 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/text/batches.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::models {
 

@@ -9,8 +9,8 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune::models {

@@ -7,9 +7,10 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/shape_check.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::models {

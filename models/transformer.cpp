@@ -4,9 +4,10 @@
 
 #include <attune/models/transformer.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::models {
 namespace {

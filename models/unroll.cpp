@@ -3,6 +3,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::models {
 

@@ -8,7 +8,8 @@
 #include <attune/models/decoder.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/corpus.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::models {
 

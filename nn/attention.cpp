@@ -6,6 +6,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::nn {
 namespace {

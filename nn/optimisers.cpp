@@ -8,8 +8,8 @@
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::nn {

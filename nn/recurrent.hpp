@@ -9,7 +9,8 @@
 #include <attune/autograd/recurrent.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::nn {
 

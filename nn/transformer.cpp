@@ -7,7 +7,8 @@
 #include <attune/nn/transformer.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/fused_attention.hpp>
+#include <attune/tensor/kernels/fused_attention.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune::nn {
 namespace {

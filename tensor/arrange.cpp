@@ -8,6 +8,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune {
 namespace {

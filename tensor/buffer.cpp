@@ -15,7 +15,7 @@
 #endif
 
 #include <attune/tensor/buffer.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune {
 namespace {

@@ -4,8 +4,8 @@
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
 

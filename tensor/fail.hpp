@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 template <>
 struct fmt::formatter<attune::Shape> : fmt::formatter<std::string_view> {

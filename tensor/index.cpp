@@ -6,6 +6,7 @@
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/index.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune {
 namespace {

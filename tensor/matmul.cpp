@@ -10,11 +10,14 @@
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/blas.hpp>
+#include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/product_sizes.hpp>
+#include <attune/tensor/kernels/simd/dispatch.hpp>
+#include <attune/tensor/kernels/simd/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/product_sizes.hpp>
-#include <attune/tensor/simd/dispatch.hpp>
-#include <attune/tensor/simd/gemm.hpp>
+#include <attune/tensor/shape_check.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {

@@ -4,9 +4,9 @@
 #include <hwy/targets.h>
 
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/simd/dispatch.hpp>
+#include <attune/tensor/kernels/simd/gemm.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/simd/dispatch.hpp>
-#include <attune/tensor/simd/gemm.hpp>
 #include <attune/version.hpp>
 
 namespace attune {

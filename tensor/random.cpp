@@ -9,9 +9,9 @@
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/simd/kernels.hpp>
 
 namespace attune {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <attune/tensor/buffer.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune {

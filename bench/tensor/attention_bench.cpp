@@ -1,8 +1,8 @@
 // Attention of one decoder step over a batch of sentences.
 
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/kernels/scores.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/scores.hpp>
 
 #include "support/counters.hpp"
 #include "support/randn.hpp"

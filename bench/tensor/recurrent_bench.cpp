@@ -1,8 +1,8 @@
 // LSTM and GRU kernels over whole sequences, forward, and backward with the gradient of the weight.
 
+#include <attune/tensor/kernels/recurrent.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/recurrent.hpp>
 
 #include "support/counters.hpp"
 #include "support/randn.hpp"

@@ -5,8 +5,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include <attune/tensor/simd/dispatch.hpp>
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/kernels/simd/dispatch.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 
 namespace attune::simd {
 namespace {

@@ -1,6 +1,6 @@
 // Softmax and cross-entropy over a vocabulary.
 
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "support/counters.hpp"

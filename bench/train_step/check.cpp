@@ -8,7 +8,7 @@
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/parameters.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "train_step/workload.hpp"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/heatmap.hpp>
+#include <attune/models/text/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
 
 namespace attune::report {

@@ -15,7 +15,7 @@
 #include <unicode/unistr.h>
 
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune::text {
 namespace {

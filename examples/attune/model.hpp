@@ -15,10 +15,10 @@
 #include <vector>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/heatmap.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/heatmap.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <attune/models/any_model.hpp>
-#include <attune/models/metrics.hpp>
 #include <attune/models/options.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/metrics.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/safetensors.hpp>
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "common.hpp"
 

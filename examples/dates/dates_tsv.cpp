@@ -26,7 +26,7 @@
 #include <unicode/uenum.h>
 #include <unicode/uloc.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune {

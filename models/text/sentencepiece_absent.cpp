@@ -1,6 +1,6 @@
 // Replaces sentencepiece.cpp in builds without the library.
 #include <attune/models/text/tokenizer.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune::text {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune::text {
 

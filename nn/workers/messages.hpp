@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune::nn::detail {
 

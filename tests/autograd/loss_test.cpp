@@ -5,7 +5,7 @@
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 
 #include "support/same_function.hpp"
 

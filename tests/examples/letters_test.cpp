@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "support/capture.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <attune/models/heatmap.hpp>
+#include <attune/models/text/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
 
 #include "fuzz.hpp"

@@ -1,7 +1,7 @@
 // Arbitrary bytes as text: UTF-8 validation, code points, words, tokens, escaping.
 #include <numeric>
 
-#include <attune/models/heatmap.hpp>
+#include <attune/models/text/heatmap.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 

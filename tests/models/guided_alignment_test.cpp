@@ -7,7 +7,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/any_model.hpp>
 #include <attune/models/unroll.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "models/decoders.hpp"
 #include "nn/tools.hpp"

@@ -16,7 +16,7 @@
 #include <attune/models/transformer.hpp>
 #include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/matmul.hpp>
 
 #include "support/failing_allocations.hpp"

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/models/search.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "models/decoders.hpp"
 #include "support/errors.hpp"

@@ -5,7 +5,7 @@
 
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "models/decoders.hpp"
 #include "support/errors.hpp"

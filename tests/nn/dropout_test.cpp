@@ -6,7 +6,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/layers.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "nn/tools.hpp"
 #include "support/process.hpp"

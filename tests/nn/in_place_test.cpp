@@ -10,7 +10,7 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/nn/transformer.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "tools.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/optimisers.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"

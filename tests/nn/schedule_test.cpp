@@ -3,7 +3,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/nn/optimisers.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "support/naive.hpp"
 

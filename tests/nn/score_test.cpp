@@ -3,7 +3,7 @@
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/attention.hpp>
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"

@@ -6,7 +6,7 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/nn/optimisers.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "nn/tools.hpp"
 

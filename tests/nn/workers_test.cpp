@@ -15,8 +15,8 @@
 #include <attune/nn/layers.hpp>
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "support/naive.hpp"

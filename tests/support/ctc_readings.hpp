@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 
 namespace attune::test {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 namespace attune {
 

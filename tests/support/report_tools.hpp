@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <attune/models/heatmap.hpp>
+#include <attune/models/text/heatmap.hpp>
 
 namespace attune::test {
 

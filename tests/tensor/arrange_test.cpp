@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/index.hpp>
 
 #include "support/naive.hpp"

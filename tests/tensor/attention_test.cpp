@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/tensor/fused_attention.hpp>
+#include <attune/tensor/kernels/fused_attention.hpp>
+#include <attune/tensor/kernels/scores.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/scores.hpp>
 
 #include "support/capture.hpp"
 #include "support/naive.hpp"

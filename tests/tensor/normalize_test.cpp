@@ -3,7 +3,7 @@
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/normalize.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/capture.hpp"

@@ -6,13 +6,13 @@
 #include <doctest/doctest.h>
 
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/ctc.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/fused_attention.hpp>
+#include <attune/tensor/kernels/ctc.hpp>
+#include <attune/tensor/kernels/fused_attention.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/kernels/recurrent.hpp>
+#include <attune/tensor/kernels/scores.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/normalize.hpp>
-#include <attune/tensor/recurrent.hpp>
-#include <attune/tensor/scores.hpp>
 
 #include "support/naive.hpp"
 

@@ -11,11 +11,12 @@
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/simd/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/simd/gemm.hpp>
 
 #include "support/naive.hpp"
 #include "support/targets.hpp"

@@ -4,7 +4,7 @@
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/recurrent.hpp>
+#include <attune/tensor/kernels/recurrent.hpp>
 
 #include "support/naive.hpp"
 

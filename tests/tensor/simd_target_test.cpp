@@ -14,11 +14,11 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/kernels/recurrent.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/threads.hpp>

@@ -14,7 +14,7 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/threads.hpp>
 
 #include "support/targets.hpp"

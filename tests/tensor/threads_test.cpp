@@ -12,11 +12,11 @@
 #include <sys/time.h>
 
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/check.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/normalize.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"

@@ -5,7 +5,7 @@
 
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/tokenizer.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "nn/tools.hpp"

@@ -5,7 +5,7 @@
 
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/tokenizer.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/file.hpp>
 
 #include "support/errors.hpp"

@@ -5,7 +5,7 @@
 
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/random.hpp>
 

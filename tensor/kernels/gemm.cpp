@@ -5,11 +5,12 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
+#include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/product_sizes.hpp>
+#include <attune/tensor/kernels/simd/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
-#include <attune/tensor/product_sizes.hpp>
-#include <attune/tensor/simd/gemm.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {

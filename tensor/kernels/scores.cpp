@@ -1,8 +1,9 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/scores.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/scores.hpp>
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune {
 namespace {

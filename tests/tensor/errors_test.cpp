@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 #include "support/naive.hpp"
 

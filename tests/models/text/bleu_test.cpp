@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/models/metrics.hpp>
+#include <attune/models/text/metrics.hpp>
 
 #include "support/errors.hpp"
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <attune/models/metrics.hpp>
+#include <attune/models/text/metrics.hpp>
 
 #include "support/errors.hpp"
 

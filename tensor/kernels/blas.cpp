@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #endif
 
-#include <attune/tensor/matmul.hpp>
+#include <attune/tensor/kernels/blas.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::detail {

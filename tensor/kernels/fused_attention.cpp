@@ -5,9 +5,11 @@
 
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/fused_attention.hpp>
+#include <attune/tensor/kernels/fused_attention.hpp>
+#include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/shape_check.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <attune/models/heatmap.hpp>
+#include <attune/models/text/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 
 #include "support/errors.hpp"
 #include "support/report_tools.hpp"

@@ -8,10 +8,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <attune/models/metrics.hpp>
 #include <attune/models/text/corpus.hpp>
+#include <attune/models/text/metrics.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/check.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "support/capture.hpp"

@@ -78,7 +78,7 @@ struct GruResetBackwardRow {
   T* dx;  // += drx ⊙ r
 };
 
-/// One row of layer_norm_forward (tensor/normalize.hpp), of n elements.
+/// One row of layer_norm_forward (tensor/kernels/normalize.hpp), of n elements.
 template <class T>
 struct LayerNormRow {
   const T *x, *gain, *bias;
@@ -143,7 +143,7 @@ struct SoftmaxRow {
   T* y;
 };
 
-/// One row of the gradient of fused attention (tensor/fused_attention.hpp): p holds the scores s
+/// One row of the gradient of fused attention (tensor/kernels/fused_attention.hpp): p holds the scores s
 /// and dp the gradients of the weights after dropout. With w = factor e^{s - shift} and the
 /// dropout's factors m,
 ///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)

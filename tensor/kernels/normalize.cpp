@@ -4,8 +4,9 @@
 
 #include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/normalize.hpp>
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/shape_check.hpp>
 
 namespace attune {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/models/heatmap.hpp>
+#include <attune/models/text/heatmap.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/fail.hpp>
 

@@ -2,11 +2,11 @@
 #include <array>
 #include <utility>
 
-#include <attune/tensor/simd/dispatch.hpp>
-#include <attune/tensor/simd/gemm.hpp>
+#include <attune/tensor/kernels/simd/dispatch.hpp>
+#include <attune/tensor/kernels/simd/gemm.hpp>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attune/tensor/simd/gemm.cpp"
+#define HWY_TARGET_INCLUDE "attune/tensor/kernels/simd/gemm.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which compiles this file once for every instruction set.
 #include <hwy/highway.h>

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <attune/models/metrics.hpp>
+#include <attune/models/text/metrics.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/random.hpp>

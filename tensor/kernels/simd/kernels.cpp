@@ -4,16 +4,16 @@
 #include <limits>
 #include <type_traits>
 
-#include <attune/tensor/simd/dispatch.hpp>
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/kernels/simd/dispatch.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attune/tensor/simd/kernels.cpp"
+#define HWY_TARGET_INCLUDE "attune/tensor/kernels/simd/kernels.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, which compiles this file once for every instruction set.
 #include <hwy/highway.h>
 
-#include <attune/tensor/simd/math-inl.hpp>
+#include <attune/tensor/kernels/simd/math-inl.hpp>
 
 HWY_BEFORE_NAMESPACE();
 namespace attune::simd::HWY_NAMESPACE {

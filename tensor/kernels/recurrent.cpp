@@ -3,11 +3,13 @@
 #include <vector>
 
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/product_sizes.hpp>
+#include <attune/tensor/kernels/recurrent.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/matmul.hpp>
-#include <attune/tensor/product_sizes.hpp>
-#include <attune/tensor/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/simd/kernels.hpp>
+#include <attune/tensor/shape_check.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {

@@ -1,0 +1,53 @@
+#include <attune/tensor/fail.hpp>
+#include <attune/tensor/shape_check.hpp>
+
+namespace attune {
+
+ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::string_view letters) {
+  const auto wrong = [&](const std::string& why) {
+    std::string written;
+    for (char c : letters) written += c == ' ' ? std::string(", ") : std::string(1, c);
+    fail(operation_, "{} ({}) is {}, but {}", name, written, to_string(shape), why);
+  };
+  const bool open = letters.starts_with('.');  // "... "
+  int expected = letters.empty() || open ? 0 : 1;
+  for (char c : letters) expected += c == ' ';
+  int axis = open ? shape.rank() - expected : 0;
+  if (open ? axis < 0 : shape.rank() != expected) [[unlikely]]
+    wrong(fmt::format("{}{} axes were expected", open ? "at least " : "", expected));
+  std::size_t at = open ? 4 : 0;
+  for (const Index* extents = shape.begin(); at < letters.size(); ++axis, ++at) {
+    const Index extent = extents[axis];
+    const std::size_t begin = at;
+    Index factor = 0;
+    for (; at < letters.size() && letters[at] >= '0' && letters[at] <= '9'; ++at)
+      factor = 10 * factor + (letters[at] - '0');
+    if (at == letters.size() || letters[at] == ' ') {
+      if (factor != extent) wrong(fmt::format("{} was expected", factor));
+      continue;
+    }
+    if (at == begin) factor = 1;
+    const char letter = letters[at++];
+    if (const Binding* known = find(letter)) {
+      if (extent != factor * known->extent) [[unlikely]]
+        wrong(fmt::format("{} = {} in {}", letter, known->extent, known->found_in));
+      continue;
+    }
+    if (factor != 1 && extent % factor != 0) [[unlikely]]
+      wrong(fmt::format("a multiple of {} was expected", factor));
+    if (bound_ < bindings_.size()) bindings_[bound_++] = {letter, extent / factor, name};
+  }
+  return *this;
+}
+
+void ShapeCheck::fail_undefined(const char* name) const {
+  fail(operation_, "{} is undefined", name);
+}
+
+Index ShapeCheck::operator[](char letter) const {
+  const Binding* binding = find(letter);
+  if (!binding) fail(operation_, "no shape with the letter {} was checked", letter);
+  return binding->extent;
+}
+
+}  // namespace attune

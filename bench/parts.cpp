@@ -10,8 +10,8 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/models/loss.hpp>
 #include <attune/models/papers.hpp>
-#include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/recurrent.hpp>

@@ -114,12 +114,12 @@ struct Task {
     return {source.encode(example.source), target.encode(example.target)};
   }
   /// For each example, the hypotheses of a beam search, the best one first.
-  auto write(const auto& model, const std::vector<Example>& examples) const {
+  auto write(const models::Model& model, const std::vector<Example>& examples) const {
     std::vector<text::Sentence> sources;
     for (const Example& example : examples) sources.push_back(source.encode(example.source));
     return models::translate(model, sources);
   }
-  double exact_match(const auto& model, const std::vector<Example>& examples) const {
+  double exact_match(const models::Model& model, const std::vector<Example>& examples) const {
     const auto written = write(model, examples);
     double right = 0;
     for (std::size_t i = 0; i < examples.size(); ++i)

@@ -62,7 +62,7 @@ struct Task {
 };
 
 /// Percentage of target positions that greedy search predicts correctly.
-double accuracy(const models::WordModel auto& model, const std::vector<text::Pair>& pairs) {
+double accuracy(const models::Model& model, const std::vector<text::Pair>& pairs) {
   std::vector<text::Sentence> sources;
   for (const text::Pair& pair : pairs) sources.push_back(pair.source);
   const models::SearchOptions greedy{.max_length = std::ssize(sources.front()) + 5};

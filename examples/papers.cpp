@@ -55,7 +55,7 @@ Data read(const std::string& path) {
 }
 
 /// The best hypothesis for each line, by beam search.
-std::vector<models::Hypothesis> translate(const models::AnyModel& model, const Data& data,
+std::vector<models::Hypothesis> translate(const models::NamedModel& model, const Data& data,
                                           std::span<const text::TextPair> pairs) {
   std::vector<text::Sentence> sources;
   for (const text::TextPair& pair : pairs) sources.push_back(data.source.encode(pair.source));
@@ -66,7 +66,7 @@ std::vector<models::Hypothesis> translate(const models::AnyModel& model, const D
   return best;
 }
 
-double bleu(const models::AnyModel& model, const Data& data) {
+double bleu(const models::NamedModel& model, const Data& data) {
   std::vector<std::string> written;
   std::vector<metrics::References> references;
   for (const models::Hypothesis& best : translate(model, data, data.held_out))
@@ -76,7 +76,7 @@ double bleu(const models::AnyModel& model, const Data& data) {
 }
 
 /// Prints α of one held-out pair as a heat map: rows are target words, columns source words.
-void show(const models::AnyModel& model, const Data& data) {
+void show(const models::NamedModel& model, const Data& data) {
   const text::TextPair& pair = data.held_out.front();
   const models::Hypothesis best = translate(model, data, std::span(&pair, 1)).front();
   if (!best.weights.defined()) return;  // a model without attention
@@ -88,11 +88,11 @@ void show(const models::AnyModel& model, const Data& data) {
   std::cout << report::terminal(map, {.colour = false});
 }
 
-void train(const models::AnyModelOptions& options, const Data& data, Index epochs,
+void train(const models::ModelOptions& options, const Data& data, Index epochs,
            const std::string& weights) {
   nn::Parameters parameters(/*seed=*/1);
   const models::Vocabularies sizes{data.source.vocabulary.size(), data.target.vocabulary.size()};
-  const models::AnyModel model(parameters, options, sizes);
+  const models::NamedModel model(parameters, options, sizes);
   nn::Adam adam(parameters, {.rate = 1e-3});
   Random random(/*seed=*/1);  // for dropout
   std::cout << fmt::format(

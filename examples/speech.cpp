@@ -253,7 +253,7 @@ struct Speech {
     std::vector<Tensor> x;
     for (const Utterance& one : some) x.push_back(log_mel(one.samples, o.hz));
     const models::Encoded h = listen(x);
-    const models::CtcEncoded<models::Encoded> both{h, ctc(h.h).value()};
+    const models::CtcEncoded both{h, ctc(h.h).value()};
     const models::JointCtc joint(decoder, {.weight = o.ctc});
     models::SearchOptions how{.beam = beam, .max_length = h.mask.dim(0), .within_source = true};
     std::vector<models::Hypothesis> best;

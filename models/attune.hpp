@@ -8,9 +8,13 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
 #include <attune/autograd/reference.hpp>
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/ctc.hpp>
 #include <attune/models/decoder.hpp>
+#include <attune/models/encoded.hpp>
+#include <attune/models/guided_alignment.hpp>
+#include <attune/models/loss.hpp>
+#include <attune/models/model.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/models/options.hpp>
 #include <attune/models/papers.hpp>
@@ -23,7 +27,6 @@
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/transformer.hpp>
-#include <attune/models/unroll.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>

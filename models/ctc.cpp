@@ -3,6 +3,7 @@
 #include <map>
 #include <span>
 
+#include <attune/autograd/ops.hpp>
 #include <attune/models/ctc.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/fail.hpp>
@@ -69,7 +70,7 @@ bool has_nan(std::span<const double> log_p) {
 
 }  // namespace
 
-std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
+std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Mask& mask,
                                                    const CtcSearchOptions& o) {
   ShapeCheck check("ctc");
   check("logits", logits, "T B V")("mask", mask, "T B");
@@ -150,27 +151,44 @@ std::vector<double> CtcPrefix::next() const {
   return log_next;
 }
 
-namespace detail {
+JointCtc::JointCtc(Model decoder, const JointCtcOptions& options)
+    : decoder_(std::move(decoder)), options_(options) {
+  if (!(options.weight > 0 && options.weight <= 1)) fail("JointCtc", "the weight is not in (0, 1]");
+}
 
-std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
-                                    const JointCtcOptions& options) {
-  ShapeCheck("JointCtc")("logits", logits, "T B V")("mask", mask, "T B");
+JointCtc::State JointCtc::start(const CtcEncoded& source) const {
+  ShapeCheck("JointCtc")("logits", source.logits, "T B V")("mask", source.mask, "T B");
   // (B, S, V), so that each sentence is a slice.
-  const Tensor log_p = transpose(log_softmax(logits.to(DType::f64), -1), 0, 1);
-  std::vector<CtcPrefix> prefixes;
-  for (const Index frames : lengths_of(mask))
-    prefixes.emplace_back(log_p[std::ssize(prefixes)].slice(0, frames), options);
-  return prefixes;
+  const Tensor log_p = transpose(log_softmax(source.logits.to(DType::f64), -1), 0, 1);
+  State state{decoder_.start(source.source), {}};
+  for (const Index frames : lengths_of(source.mask))
+    state.prefixes.emplace_back(log_p[std::ssize(state.prefixes)].slice(0, frames), options_);
+  return state;
 }
 
-Tensor next_of(const std::vector<CtcPrefix>& prefixes) {
-  std::vector<Tensor> rows(prefixes.size());
-  parallel_for(std::ssize(prefixes), [&](Index row) {
-    const std::vector<double> next = prefixes[row].next();
-    rows[row] = Tensor::of<double>({std::ssize(next)}, next);
+DecoderStep<Var, JointCtc::State> JointCtc::step(const Tensor& labels, const State& state) const {
+  Model::Step own = decoder_.step(labels, state.own);
+  const auto ids = labels.to_vector<std::int32_t>();
+  State next{std::move(own.state), state.prefixes};
+  std::vector<Tensor> rows(ids.size());  // CtcPrefix::next of each prefix
+  parallel_for(std::ssize(ids), [&](Index row) {
+    next.prefixes[row] = state.prefixes[row].extended(ids[row]);
+    const std::vector<double> log_next = next.prefixes[row].next();
+    rows[row] = Tensor::of<double>({std::ssize(log_next)}, log_next);
   });
-  return stack(rows);
+  const Tensor ctc = stack(rows);
+  if (options_.weight == 1) return {ctc, own.weights, std::move(next)};  // 0 · log 0 is NaN
+  const Var attention = log_softmax(own.logits, -1);
+  ShapeCheck("JointCtc")("attention's logits", attention, "B V")("CTC's", ctc, "B V");
+  return {(1 - options_.weight) * attention + options_.weight * ctc.to(attention.dtype()),
+          own.weights, std::move(next)};
 }
 
-}  // namespace detail
+JointCtc::State JointCtc::select(const State& state, const Tensor& rows) const {
+  State selected{decoder_.select(state.own, rows), {}};
+  for (const auto row : rows.to_vector<std::int32_t>())
+    selected.prefixes.push_back(state.prefixes[static_cast<std::size_t>(row)]);
+  return selected;
+}
+
 }  // namespace attune::models

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <attune/autograd/ops.hpp>
-#include <attune/models/decoder.hpp>
+#include <attune/models/model.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/tensor/errors.hpp>
 #include <attune/tensor/shape_check.hpp>
@@ -26,7 +26,7 @@ struct CtcHypothesis {
 /// sentence the most probable label sequences, best first. Sums the probabilities of all paths with
 /// the same labels. The result is exact if the beam holds all prefixes. logits (S, B, V), mask
 /// (S, B). Throws unless 1 <= best <= beam, and if a logit is NaN or inf.
-std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Tensor& mask,
+std::vector<std::vector<CtcHypothesis>> ctc_search(const Tensor& logits, const Mask& mask,
                                                    const CtcSearchOptions& options = {});
 
 /// Joint CTC/attention decoding: "Hybrid CTC/attention architecture for end-to-end speech
@@ -65,100 +65,37 @@ class CtcPrefix {
 };
 
 /// An encoded source with CTC logits, for joint decoding.
-template <Source Encoded>
-struct CtcEncoded : Encoded {
-  Tensor logits;  // (S, B, V): CTC logits, computed from the annotations
+struct CtcEncoded {
+  Model::Source source;     // of the attention decoder
+  Tensor logits;            // (S, B, V): CTC logits, computed from the annotations
+  Mask mask = source.mask;  // (S, B)
 };
-
-namespace detail {
-
-/// The empty prefix of each sentence.
-std::vector<CtcPrefix> ctc_prefixes(const Tensor& logits, const Tensor& mask,
-                                    const JointCtcOptions& options);
-/// CtcPrefix::next of each prefix: (B, V) f64
-Tensor next_of(const std::vector<CtcPrefix>& prefixes);
-
-}  // namespace detail
 
 /// A Decoder that combines an attention decoder with CTC: p(y) ∝ p_att(y)^(1-λ) p_ctc(y)^λ for the
 /// next token y, where p_ctc is CtcPrefix::next. CTC alignments are monotonic, which prevents
 /// attention from skipping or repeating parts of the source. Unlike the paper, which adds the
 /// logarithms, the probabilities of each step are normalised to a sum of 1, so a token on which the
 /// two disagree costs less. SearchOptions must have the begin and end tokens of JointCtcOptions.
-/// p_ctc has no gradient. Stores a pointer to the decoder, which must outlive it.
-template <Decoder M>
+/// p_ctc has no gradient.
 class JointCtc {
  public:
-  using OwnWords = decltype(std::declval<const M&>().read(Tensor()));
-  struct WordStep {
-    std::decay_t<decltype(std::declval<OwnWords>()[0])> own;
-    Tensor ids;  // (B)
-  };
-  struct Words {
-    OwnWords own;
-    Tensor ids;  // (T, B)
-    WordStep operator[](Index t) const { return {own[t], ids[t]}; }
-  };
   struct State {
-    typename M::State own;
+    Model::State own;
     std::vector<CtcPrefix> prefixes;  // one per row of the batch
   };
-  struct Output {
-    typename M::Output own;
-    Tensor ctc;  // (B, V) f64: log-probabilities
-  };
-  using Step = DecoderStep<Output, State>;
 
   /// Throws unless 0 < λ <= 1.
-  explicit JointCtc(const M& decoder, const JointCtcOptions& options = {})
-      : decoder_(&decoder), options_(options) {
-    if (!(options.weight > 0 && options.weight <= 1))
-      fail("JointCtc", "the weight is not in (0, 1]");
-  }
+  explicit JointCtc(Model decoder, const JointCtcOptions& options = {});
 
-  template <Source Encoded>
-  State start(const CtcEncoded<Encoded>& source) const {
-    return {decoder_->start(source), detail::ctc_prefixes(source.logits, source.mask, options_)};
-  }
-
-  Words read(const Tensor& previous) const { return {decoder_->read(previous), previous}; }
-
-  Step step(const WordStep& words, const State& state) const {
-    auto own = decoder_->step(words.own, state.own);
-    const Tensor& labels = words.ids;
-    std::vector<CtcPrefix> prefixes;
-    for (const auto label : labels.to_vector<std::int32_t>())
-      prefixes.push_back(state.prefixes[prefixes.size()].extended(label));
-    Output output{std::move(own.output), detail::next_of(prefixes)};
-    return {std::move(output), own.weights, {std::move(own.state), std::move(prefixes)}};
-  }
-
-  /// log p (T, B, V), up to an additive constant per step and sentence
-  Var logits(const Words& words, const std::vector<Output>& outputs) const {
-    std::vector<typename M::Output> own;
-    std::vector<Var> ctc;
-    for (const Output& output : outputs) {
-      own.push_back(output.own);
-      ctc.push_back(output.ctc);
-    }
-    const Var ctc_log_p = stack(ctc);
-    if (options_.weight == 1) return ctc_log_p;  // else 0 · log 0 could be NaN
-    const Var attention = log_softmax(decoder_->logits(words.own, own), -1);
-    ShapeCheck check("JointCtc");
-    check("attention's logits", attention, "T B V")("CTC's", ctc_log_p, "T B V");
-    return (1 - options_.weight) * attention +
-           options_.weight * ctc_log_p.value().to(attention.dtype());
-  }
-
-  State select(const State& state, const Tensor& rows) const {
-    State selected{decoder_->select(state.own, rows), {}};
-    for (const auto row : rows.to_vector<std::int32_t>())
-      selected.prefixes.push_back(state.prefixes[static_cast<std::size_t>(row)]);
-    return selected;
-  }
+  State start(const CtcEncoded& source) const;
+  Tensor read(const Tensor& previous) const { return previous; }
+  /// The output is log p (B, V), up to an additive constant per sentence.
+  DecoderStep<Var, State> step(const Tensor& labels, const State& state) const;
+  Var logits(const Tensor&, const std::vector<Var>& log_p) const { return stack(log_p); }
+  State select(const State& state, const Tensor& rows) const;
 
  private:
-  const M* decoder_;
+  Model decoder_;
   JointCtcOptions options_;
 };
 

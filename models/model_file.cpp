@@ -66,9 +66,9 @@ void require_used(const Safetensors& weights, const nn::Parameters& parameters) 
       fail("checkpoint", in_quotes(name) + " is not a parameter of the model");
 }
 
-AnyModelOptions options_from(const Metadata& metadata) {
+ModelOptions options_from(const Metadata& metadata) {
   const std::string& name = nn::load_text(metadata, "model");
-  AnyModelOptions options = model_options(name);
+  ModelOptions options = model_options(name);
   Metadata entries = metadata;  // files of models trained without these options lack them
   entries.insert({{"label-smoothing", "0"}, {"coverage-loss", "0"}});
   set_from(options_of(options), entries);

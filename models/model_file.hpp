@@ -15,7 +15,7 @@
 #include <memory>
 #include <string>
 
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
@@ -27,7 +27,7 @@ struct Codecs {
   text::Codec source, target;
 };
 
-template <class M = AnyModel>
+template <class M = NamedModel>
 struct LoadedModel {
   std::unique_ptr<nn::Parameters> parameters;
   M model;
@@ -48,15 +48,15 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
 Safetensors weights_of(const Safetensors& file);
 /// Throws if there is a tensor that is not a parameter.
 void require_used(const Safetensors& weights, const nn::Parameters& parameters);
-AnyModelOptions options_from(const Metadata& metadata);
+ModelOptions options_from(const Metadata& metadata);
 }  // namespace detail
 
-/// Adds metadata and parameters to a file. `model` is an AnyModel, or has a `name` and options().
+/// Adds metadata and parameters to a file. `model` is an NamedModel, or has a `name` and options().
 template <class M>
 void store(Safetensors& file, const M& model, const nn::Parameters& parameters,
            const Codecs& codecs) {
   auto options = model.options();
-  if constexpr (std::is_same_v<M, AnyModel>) {
+  if constexpr (std::is_same_v<M, NamedModel>) {
     detail::store(file, options.name, options_of(options), parameters, codecs);
   } else {
     detail::store(file, M::name, options_of(options), parameters, codecs);
@@ -74,12 +74,12 @@ void save(const std::filesystem::path& path, const M& model, const nn::Parameter
   save_safetensors(path, file);
 }
 
-/// Constructs the model of a file: any named model for AnyModel, else an M. `rewriter` constructs
+/// Constructs the model of a file: any named model for NamedModel, else an M. `rewriter` constructs
 /// the Rewriter of a tokenizer that has one. Throws if an entry is missing or invalid, or on
 /// another model.
-template <class M = AnyModel>
+template <class M = NamedModel>
 LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& rewriter = {}) {
-  constexpr bool any = std::is_same_v<M, AnyModel>;
+  constexpr bool any = std::is_same_v<M, NamedModel>;
   const char* name = "";
   if constexpr (!any) name = M::name;
   Codecs codecs = detail::codecs_of(file, name, rewriter);
@@ -104,7 +104,7 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
 }
 
 /// As load_from, from a path. Error messages begin with the path.
-template <class M = AnyModel>
+template <class M = NamedModel>
 LoadedModel<M> load(const std::filesystem::path& path,
                     const text::RewriterFromJson& rewriter = {}) {
   const Safetensors file = load_safetensors(path);

@@ -8,6 +8,7 @@
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/decoder.hpp>
+#include <attune/models/encoded.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>

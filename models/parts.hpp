@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include <attune/models/decoder.hpp>
+#include <attune/models/encoded.hpp>
 #include <attune/models/options.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>

@@ -4,11 +4,13 @@
 #include <numeric>
 
 #include <attune/models/search.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 #include <attune/tensor/threads.hpp>
@@ -35,9 +37,13 @@ std::vector<std::string> replace_unknown(const Hypothesis& h, std::span<const st
   return tokens;
 }
 
-namespace detail {
-
 namespace {
+
+/// Scope guard: disables recording and training mode.
+struct Inference {
+  NoGrad no_grad;
+  nn::Training not_training{nullptr};
+};
 
 /// A generated token. Hypotheses with a common prefix share its tokens.
 struct Written {
@@ -153,20 +159,21 @@ class Decoding {
     }
   }
 
-  /// The sentences with all of their hypotheses.
-  std::vector<SentenceSearch> run(const NextStep& step) {
-    Tensor rows;
-    bool moved = false;
+  /// Decodes from the initial state. Returns the sentences with all of their hypotheses.
+  std::vector<SentenceSearch> run(const Model& model, Model::State state) {
     while (!running_.empty()) {
+      if (options_.before_step) options_.before_step();
       std::vector<std::int32_t> words, unmoved(running_.size());
       for (const Running& r : running_)
         words.push_back(r.last < 0 ? options_.begin : written_[r.last].word);
       std::iota(unmoved.begin(), unmoved.end(), 0);
-      auto [logits, weights] =
-          step(Tensor::of<std::int32_t>({1, std::ssize(words)}, words), moved ? &rows : nullptr);
-      const std::vector<std::int32_t> parents = advance(std::move(logits), weights);
-      moved = parents != unmoved;
-      rows = Tensor::of<std::int32_t>({std::ssize(parents)}, parents);
+      Model::Step step = model.step(Tensor::of<std::int32_t>({std::ssize(words)}, words), state);
+      Tensor logits = step.logits.value();
+      step.logits = {};  // so that `advance` need not copy them
+      const std::vector<std::int32_t> parents = advance(std::move(logits), step.weights.value());
+      const Tensor rows = Tensor::of<std::int32_t>({std::ssize(parents)}, parents);
+      const bool moved = parents != unmoved && !parents.empty();
+      state = moved ? model.select(step.state, rows) : std::move(step.state);
     }
     return std::move(sentences_);
   }
@@ -387,17 +394,18 @@ class Decoding {
   std::vector<SentenceSearch> sentences_;
 };
 
-}  // namespace
-
-std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options,
-                                std::span<const Index> numbers, const NextStep& step,
-                                const TextOf& text, const Restart& restart) {
+/// Decodes a batch; `numbers` are the sentences' indices for TextOf and sampling. With `text`, the
+/// hypotheses of a sentence have distinct texts; the search may restart for this.
+std::vector<Translation> decode(const Model& model, const Model::Source& source,
+                                SearchOptions options, std::span<const Index> numbers = {},
+                                const TextOf& text = {}) {
+  const Inference inference;
   if (options.sampling) {
     options.beam = options.best = 1;
     options.length_penalty = options.coverage_penalty = 0;
   }
   const TextOf text_of = options.sampling ? TextOf() : text;
-  std::vector<Translation> found(static_cast<std::size_t>(source_mask.dim(1)));
+  std::vector<Translation> found(static_cast<std::size_t>(source.mask.dim(1)));
   if (!numbers.empty() && numbers.size() != found.size())
     fail("sample", "{} numbers for {} sentences", numbers.size(), found.size());
   std::vector<std::int32_t> sentences(found.size());
@@ -407,11 +415,13 @@ std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options
     std::vector<Index> own;
     for (const std::int32_t sentence : sentences)
       own.push_back(numbers.empty() ? sentence : numbers[sentence]);
-    if (!first) restart(rows);
-    Decoding decoding(first ? source_mask : gather(source_mask, rows, 1), options, own, text_of);
+    Model::State start = model.start(source);
+    if (!first) start = model.select(start, rows);
+    const Tensor& mask = source.mask;
+    Decoding decoding(first ? mask : gather(mask, rows, 1), options, own, text_of);
     const auto best = static_cast<std::size_t>(options.best);
     std::vector<std::int32_t> too_few;
-    std::vector<SentenceSearch> searches = decoding.run(step);
+    std::vector<SentenceSearch> searches = decoding.run(model, std::move(start));
     for (std::size_t i = 0; i < searches.size(); ++i) {
       Translation& finished = searches[i].finished;
       if (finished.size() < best && searches[i].pruned) too_few.push_back(sentences[i]);
@@ -423,6 +433,29 @@ std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options
     sentences = std::move(too_few);
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<Translation> search(const Model& model, const Model::Source& source,
+                                const SearchOptions& options) {
+  return decode(model, source, options);
+}
+
+std::vector<Translation> search(const Model& model, const text::SourceBatch& batch,
+                                const SearchOptions& options) {
+  const Inference inference;
+  return search(model, model.encode(batch.source, batch.mask), options);
+}
+
+std::vector<Hypothesis> sample(const Model& model, const Model::Source& source,
+                               const SamplingOptions& sampling, SearchOptions options,
+                               std::span<const Index> numbers) {
+  options.sampling = sampling;
+  std::vector<Hypothesis> drawn;
+  for (Translation& one : decode(model, source, options, numbers))
+    drawn.push_back(std::move(one.front()));
+  return drawn;
 }
 
 // ---- Forced decoding
@@ -451,14 +484,17 @@ std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, co
 
 }  // namespace
 
-std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
-                                          const Tensor& source_mask, const Target& target,
-                                          const SearchOptions& options) {
+std::vector<Hypothesis> force_decode(const Model& model, const Model::Source& source,
+                                     const Target& target, const SearchOptions& options) {
+  const Inference inference;
+  const auto [logits, all_weights] =
+      model.unroll(source, target.previous, target.mask, options.weights);
+  const Tensor weights = all_weights.empty() ? Tensor() : stack(all_weights).value();  // (T, S, B)
   ShapeCheck check("force_decode");
   check("next", target.next, "T B")("outputs", logits.x, "T B R");
-  if (weights.defined()) check("source", source_mask, "S B")("weights", weights, "T S B");
+  if (weights.defined()) check("source", source.mask, "S B")("weights", weights, "T S B");
   const auto words = target.next.to_vector<std::int32_t>();  // (T, B)
-  const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source_mask);
+  const auto target_lengths = lengths_of(target.mask), source_lengths = lengths_of(source.mask);
   const std::size_t sentences = target_lengths.size();
   std::vector<std::vector<std::int32_t>> never(sentences,
                                                excluded_tokens(options.output_tokens, options.end));
@@ -494,10 +530,18 @@ std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tens
   return hypotheses;
 }
 
+std::vector<Hypothesis> force_decode(const Model& model, const text::Batch& batch,
+                                     const SearchOptions& options) {
+  const Inference inference;
+  return force_decode(model, model.encode(batch.source, batch.source_mask),
+                      {batch.previous, batch.next, batch.target_mask}, options);
+}
+
 // ---- Many sentences
 
-std::vector<Translation> translate(std::span<const text::Sentence> sources,
-                                   const TranslateOptions& o, const TranslateBatch& batch) {
+std::vector<Translation> translate(const Model& model, std::span<const text::Sentence> sources,
+                                   const TranslateOptions& o) {
+  const Inference inference;
   for (const auto& [name, value] :
        {std::pair("sentences", o.sentences), std::pair("words", o.words)}) {
     if (value < 1) fail("translate", "{} = {} is less than 1", name, value);
@@ -520,11 +564,12 @@ std::vector<Translation> translate(std::span<const text::Sentence> sources,
       sentences.push_back(sources[order[i]]);
       numbers.push_back(o.first + static_cast<Index>(order[i]));
     }
-    std::vector<Translation> found = batch(text::make_source_batch(sentences), numbers);
+    const auto [source, mask] = text::make_source_batch(sentences);
+    std::vector<Translation> found =
+        decode(model, model.encode(source, mask), o.how, numbers, o.text);
     for (std::size_t i = begin; i < end; ++i) translations[order[i]] = std::move(found[i - begin]);
   }
   return translations;
 }
 
-}  // namespace detail
 }  // namespace attune::models

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/decoder.hpp>
+#include <attune/models/loss.hpp>
+#include <attune/models/model.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/tokenizer.hpp>
-#include <attune/models/unroll.hpp>
-#include <attune/tensor/random.hpp>
 
 namespace attune::models {
 
@@ -76,49 +75,8 @@ struct SearchOptions {
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
   /// If set, samples one sentence per source; ignores beam, best and penalties.
   std::optional<SamplingOptions> sampling = {};
+  std::function<void()> before_step = {};  // if set, is called before each step; may throw
 };
-
-namespace detail {
-
-struct NextScores {
-  Tensor logits;   // (rows, V)
-  Tensor weights;  // (S, rows) or undefined
-};
-/// Runs one step of a model for all active hypotheses; words (1, rows) i32 are their last tokens.
-/// If `rows` (i32) is not null, first selects these rows of the model's state. Finished sentences
-/// have no rows.
-using NextStep = std::function<NextScores(const Tensor& words, const Tensor* rows)>;
-
-/// Resets the model to the initial state of these sentences (i32 indices).
-using Restart = std::function<void(const Tensor& sentences)>;
-
-/// Decodes a batch; `numbers` are the sentences' indices for TextOf and sampling. With `text`, the
-/// hypotheses of a sentence have distinct texts; the search may restart for this.
-std::vector<Translation> decode(const Tensor& source_mask, SearchOptions options,
-                                std::span<const Index> numbers, const NextStep& step,
-                                const TextOf& text = {}, const Restart& restart = {});
-
-template <Decoder M, Source Encoded>
-std::vector<Translation> decode(const M& model, const Encoded& encoded,
-                                const SearchOptions& options, std::span<const Index> numbers = {},
-                                const TextOf& text = {}) {
-  const Inference inference;
-  auto state = model.start(encoded);
-  const auto step = [&](const Tensor& last, const Tensor* rows) {
-    if (rows) state = model.select(state, *rows);
-    const auto words = model.read(last);
-    auto next_step = model.step(words[0], state);
-    std::vector<typename M::Output> outputs;
-    outputs.push_back(std::move(next_step.output));
-    state = std::move(next_step.state);
-    return NextScores{Var(model.logits(words, outputs)).value()[0], Var(next_step.weights).value()};
-  };
-  return decode(encoded.mask, options, numbers, step, text, [&](const Tensor& sentences) {
-    state = model.select(model.start(encoded), sentences);
-  });
-}
-
-}  // namespace detail
 
 /// Beam search: the best hypotheses of each source of a batch, by score. Ties are resolved by the
 /// order of hypotheses, then by token id, so results are reproducible. A hypothesis of max_length
@@ -133,65 +91,32 @@ std::vector<Translation> decode(const M& model, const Encoded& encoded,
 ///
 /// Throws on a source without tokens, on NaN scores, if all tokens have probability 0 and no
 /// hypothesis is finished, and on β > 0 without attention.
-template <Decoder M, Source Encoded>
-std::vector<Translation> search(const M& model, const Encoded& encoded,
-                                const SearchOptions& options = {}) {
-  return detail::decode(model, encoded, options);
-}
-template <WordModel M>
-std::vector<Translation> search(const M& model, const text::SourceBatch& batch,
-                                const SearchOptions& options = {}) {
-  const detail::Inference inference;
-  return search(model, model.encode(batch.source, batch.mask), options);
-}
+std::vector<Translation> search(const Model& model, const Model::Source& source,
+                                const SearchOptions& options = {});
+/// The same for a model with an encoder of token ids.
+std::vector<Translation> search(const Model& model, const text::SourceBatch& batch,
+                                const SearchOptions& options = {});
 
 /// Samples one sentence per source. Its score is its log-probability under the model, at
 /// temperature 1 and without top_k and top_p. The result depends on the seed and on the sentence's
 /// number in `numbers` (default 0 to B - 1), but not on the other sentences of the batch. Throws on
 /// a source without tokens, and on NaN scores.
-template <Decoder M, Source Encoded>
-std::vector<Hypothesis> sample(const M& model, const Encoded& encoded,
+std::vector<Hypothesis> sample(const Model& model, const Model::Source& source,
                                const SamplingOptions& sampling = {}, SearchOptions options = {},
-                               std::span<const Index> numbers = {}) {
-  options.sampling = sampling;
-  std::vector<Hypothesis> drawn;
-  for (Translation& one : detail::decode(model, encoded, options, numbers))
-    drawn.push_back(std::move(one.front()));
-  return drawn;
-}
+                               std::span<const Index> numbers = {});
 
 // ---- Forced decoding
-
-namespace detail {
-
-/// The targets as hypotheses; weights (T, S, B) or undefined
-std::vector<Hypothesis> forced_hypotheses(const AffineLogits& logits, const Tensor& weights,
-                                          const Tensor& source_mask, const Target& target,
-                                          const SearchOptions& options);
-
-}  // namespace detail
 
 /// Scores given targets (forced decoding): returns them as hypotheses with the log-probability of
 /// each token and of `</s>`, equal to those of a search, and the attention weights, without
 /// padding. The score is the log-probability. Uses the options `output_tokens` (plus the target's
 /// tokens), `end` and `weights`. Throws on a target without mask, or that
 /// does not end with `end`.
-template <Decoder M, Source Encoded>
-std::vector<Hypothesis> force_decode(const M& model, const Encoded& encoded, const Target& target,
-                                     const SearchOptions& options = {}) {
-  const detail::Inference inference;
-  const Unrolled<M> all = unroll(model, encoded, target.previous, target.mask, options.weights);
-  return detail::forced_hypotheses(AffineLogits{model.logits(all.words, all.outputs)},
-                                   all.weights.empty() ? Tensor() : stack(all.weights).value(),
-                                   encoded.mask, target, options);
-}
-template <WordModel M>
-std::vector<Hypothesis> force_decode(const M& model, const text::Batch& batch,
-                                     const SearchOptions& options = {}) {
-  const detail::Inference inference;
-  return force_decode(model, model.encode(batch.source, batch.source_mask),
-                      Target{batch.previous, batch.next, batch.target_mask}, options);
-}
+std::vector<Hypothesis> force_decode(const Model& model, const Model::Source& source,
+                                     const Target& target, const SearchOptions& options = {});
+/// The same for a model with an encoder of token ids.
+std::vector<Hypothesis> force_decode(const Model& model, const text::Batch& batch,
+                                     const SearchOptions& options = {});
 
 // ---- Translation of many sentences, sorted by length and split into batches
 
@@ -205,28 +130,11 @@ struct TranslateOptions {
   TextOf text = {};
 };
 
-namespace detail {
-/// Translates a batch; numbers[i] is the index of its i-th sentence in `sources`, plus
-/// TranslateOptions::first.
-using TranslateBatch = std::function<std::vector<Translation>(const text::SourceBatch& batch,
-                                                              std::span<const Index> numbers)>;
-std::vector<Translation> translate(std::span<const text::Sentence> sources,
-                                   const TranslateOptions& options, const TranslateBatch& batch);
-}  // namespace detail
-
 /// Translates sentences of token ids, and returns the results in the same order. The result for an
 /// empty sentence is one complete hypothesis without tokens, with log-probability 0. Results do not
 /// depend on the batching. Throws as `search` and `sample` do, and unless options.sentences
 /// and options.words are >= 1.
-template <WordModel M>
-std::vector<Translation> translate(const M& model, std::span<const text::Sentence> sources,
-                                   const TranslateOptions& options = {}) {
-  const detail::Inference inference;
-  return detail::translate(
-      sources, options, [&](const text::SourceBatch& batch, std::span<const Index> numbers) {
-        const auto encoded = model.encode(batch.source, batch.mask);
-        return detail::decode(model, encoded, options.how, numbers, options.text);
-      });
-}
+std::vector<Translation> translate(const Model& model, std::span<const text::Sentence> sources,
+                                   const TranslateOptions& options = {});
 
 }  // namespace attune::models

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <attune/models/decoder.hpp>
+#include <attune/models/encoded.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/transformer.hpp>

@@ -38,13 +38,13 @@ text::Batch batch_of(const Safetensors& file) {
 
 /// A peer may add a bias b_a to the query W_a s; attune's models have none. Adding it to the keys
 /// is equivalent.
-template <models::WordModel M>
+template <class M>
 struct WithQueryBias : M {
   WithQueryBias(const M& model, Var bias) : M(model), b_a(std::move(bias)) {}
 
   typename M::State start(const models::Encoded& encoded) const {
     typename M::State state = M::start(encoded);
-    state.memory.keys.k = state.memory.keys.k + b_a;
+    if constexpr (requires { state.memory.keys; }) state.memory.keys.k = state.memory.keys.k + b_a;
     return state;
   }
 
@@ -70,7 +70,7 @@ bool report(const std::string& name, double difference, double tolerance) {
   return same;
 }
 
-template <models::WordModel M>
+template <class M>
 bool check_model(const Safetensors& file, nn::Parameters& params, const M& model) {
   const Tensor* bias = file.find(query_bias);
   if (bias) params.add(query_bias, bias->shape(), nn::init::zeros());

@@ -26,17 +26,13 @@ struct Run {
 };
 
 /// Decodes a fixed number of words; does not stop at the end of a sentence.
-template <models::WordModel M>
-void greedy(const M& model, const text::Batch& batch, Index words) {
+void greedy(const models::Model& model, const text::Batch& batch, Index words) {
   const NoGrad no_grad;
-  auto state = model.start(model.encode(batch.source, batch.source_mask));
-  std::vector<std::int32_t> begin(static_cast<std::size_t>(batch.sentences()), 1);
-  Tensor previous = Tensor::of(Shape{1, batch.sentences()}, std::span<const std::int32_t>(begin));
+  models::Model::State state = model.start(model.encode(batch.source, batch.source_mask));
+  Tensor previous = full({batch.sentences()}, 1, DType::i32);
   for (Index i = 0; i < words; ++i) {
-    const auto read = model.read(previous);
-    auto step = model.step(read[0], state);
-    const std::vector<typename M::Output> outputs{step.output};
-    previous = argmax(Var(model.logits(read, outputs)).value());
+    models::Model::Step step = model.step(previous, state);
+    previous = argmax(step.logits.value());
     state = std::move(step.state);
   }
 }
@@ -60,10 +56,9 @@ std::string name_of_sizes(const Run& run) {
 }
 
 /// The measurements of one model.
-template <models::WordModel M>
 class Bench {
  public:
-  Bench(const Run& run, const Sizes& sizes, nn::Parameters& params, M model)
+  Bench(const Run& run, const Sizes& sizes, nn::Parameters& params, models::Model model)
       : run_(run), sizes_(sizes), params_(params), model_(std::move(model)), adam_(params_) {
     for (int i = 0; i < 4; ++i)
       batches_.push_back(random_batch(sizes_, run.lengths == "varied", random_));
@@ -140,7 +135,7 @@ class Bench {
   Sizes sizes_;
   Random random_{1};
   nn::Parameters& params_;
-  M model_;
+  models::Model model_;
   nn::Adam adam_;
   std::vector<text::Batch> batches_;
 };

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include <attune/models/loss.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/transformer.hpp>
-#include <attune/models/unroll.hpp>
 #include <attune/tensor/random.hpp>
 
 namespace attune::bench {

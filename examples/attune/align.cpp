@@ -116,7 +116,7 @@ std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
 }
 
 std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
-  const models::AnyModel network = network_of(models);
+  const models::Model network = network_of(models);
   const TestPairs pairs = pairs_for(o, models, Sides::optional);
   check_tokens(models.front(), pairs, o);
   std::vector<AlignedPair> all;
@@ -256,7 +256,7 @@ int align(const UseOptions& o) {
 
 namespace {
 
-void print_scores(const models::AnyModel& network, std::span<const text::TextPair> lines,
+void print_scores(const models::Model& network, std::span<const text::TextPair> lines,
                   std::span<const text::Pair> pairs, const UseOptions& o) {
   if (pairs.empty()) return;
   const auto scores =
@@ -280,7 +280,7 @@ int score(const UseOptions& o) {
   constexpr std::size_t most_tokens = 2048;  // per side of a batch, with padding
   if (o.file.empty()) fail("PAIRS", "missing, expected a file of pairs");
   const std::vector<Model> models = load_models(model_files(o.models));
-  const models::AnyModel network = network_of(models);
+  const models::Model network = network_of(models);
   PairReader reader(files_for(models.front(), o), "reading");
   const Index longest = longest_read(models, longest_of_pair);
   std::vector<text::TextPair> lines;

@@ -56,7 +56,7 @@ void print(const Model& model) {
   line("checksum", model.checksum.empty() ? "none" : model.checksum + ", verified");
   say("\n");
   TrainOptions names;
-  models::AnyModelOptions own = model.model.options();
+  models::ModelOptions own = model.model.options();
   const models::OptionList of_model = models::options_of(own);
   for (const models::Option& one : options_of(names))
     if (one.group != "Run" && one.group != "Model") line(one.name, model.entry(one.name));
@@ -83,7 +83,7 @@ int average(const UseOptions& o) {
   Model mean = Model::load(files.front());
   // Entries that must be equal, so that averaging the weights is meaningful.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
-  models::AnyModelOptions own = mean.model.options();
+  models::ModelOptions own = mean.model.options();
   names.insert(names.end(), {"model", "seed"});
   for (const models::Option& one : models::options_of(own)) names.push_back(one.name);
   const double share = 1.0 / static_cast<double>(files.size());

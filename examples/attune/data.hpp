@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/unroll.hpp>
+#include <attune/models/loss.hpp>
 
 #include "model.hpp"
 #include "options.hpp"

@@ -31,7 +31,7 @@ Texts gather_parts(std::size_t n, const auto& make) {
 /// sides.
 double mean_loss(Models models, const TestPairs& test) {
   const NoGrad no_grad;
-  const models::AnyModel network = network_of(models);
+  const models::Model network = network_of(models);
   std::vector<text::Pair> pairs;
   std::vector<text::PairLengths> lengths;
   for (std::size_t i = 0; i < test.size(); ++i) {
@@ -64,7 +64,8 @@ double mean_loss(Models models, const TestPairs& test) {
 std::vector<Written> predictions(Models models, const TestPairs& pairs,
                                  models::SearchOptions search) {
   search.weights = false;
-  const models::AnyModel network = network_of(models);
+  search.before_step = stop_if_interrupted;
+  const models::Model network = network_of(models);
   const Texts texts = gather_parts(pairs.size(), [&](std::size_t begin, std::size_t end) {
     Texts some;
     const auto sources = std::span(pairs.sources).subspan(begin, end - begin);
@@ -151,6 +152,7 @@ models::SearchOptions search_for(Models models, models::SearchOptions search) {
   if (search.length_penalty < 0) search.length_penalty = first.of_sentences() ? 1 : 0;
   if (search.max_length == 0) search.max_length = first.most_tokens();
   search.beam = std::max(search.beam, search.best);
+  search.before_step = stop_if_interrupted;
   return search;
 }
 

@@ -31,11 +31,11 @@ std::vector<std::filesystem::path> last_trained() {
 
 }  // namespace
 
-Model Model::initial(const models::AnyModelOptions& options, Codecs codecs, Index longest,
+Model Model::initial(const models::ModelOptions& options, Codecs codecs, Index longest,
                      std::uint64_t seed) {
   auto parameters = std::make_unique<nn::Parameters>(seed);
-  const models::AnyModel model(*parameters, options,
-                               {codecs.source.vocabulary.size(), codecs.target.vocabulary.size()});
+  const models::NamedModel model(
+      *parameters, options, {codecs.source.vocabulary.size(), codecs.target.vocabulary.size()});
   return {{std::move(parameters), model, std::move(codecs), {}, {}}, longest};
 }
 
@@ -112,16 +112,10 @@ std::vector<Model> load_equal_models(std::span<const std::filesystem::path> file
   return models;
 }
 
-models::AnyModel network_of(Models models) {
-  std::vector<models::AnyModel> all;
-  for (const Model& model : models) {
-    models::AnyModel& one = all.emplace_back(model.model);
-    one.step = [step = one.step](const auto& words, const auto& state) {
-      stop_if_interrupted();
-      return step(words, state);
-    };
-  }
-  return all.size() == 1 ? all.front() : models::ensemble_of(std::move(all));
+models::Model network_of(Models models) {
+  std::vector<models::Model> all;
+  for (const Model& model : models) all.push_back(model.model);
+  return models::ensemble_of(std::move(all));
 }
 
 std::string normalized(std::string_view line, bool nfc) {
@@ -142,7 +136,7 @@ std::string kinds_of(const text::Codec& codec) {
   return fmt::format("{}, {} kinds", kind_of(codec.tokenizer), codec.vocabulary.size());
 }
 
-Index longest_read(const models::AnyModelOptions& options, Index most) {
+Index longest_read(const models::ModelOptions& options, Index most) {
   const Index places = models::longest_source(options);
   return places > 0 ? std::min(most, places) : most;
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
@@ -29,7 +29,7 @@ using models::Codecs;
 
 struct Model : models::LoadedModel<> {
   /// With initial weights. `longest` is the length in tokens of the longest training target.
-  static Model initial(const models::AnyModelOptions& options, Codecs codecs, Index longest,
+  static Model initial(const models::ModelOptions& options, Codecs codecs, Index longest,
                        std::uint64_t seed);
   /// Reads a checkpoint. Errors begin with the path.
   static Model load(const std::filesystem::path& path);
@@ -77,9 +77,8 @@ std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::
 std::vector<Model> load_models(std::span<const std::filesystem::path> files);
 /// The same, called by all workers. Throws if their files differ.
 std::vector<Model> load_equal_models(std::span<const std::filesystem::path> files);
-/// The model or the ensemble, for search, sampling and forced scoring. Each decoder step throws
-/// Interrupted after a signal.
-models::AnyModel network_of(Models models);
+/// The model or the ensemble, for search, sampling and forced scoring.
+models::Model network_of(Models models);
 
 /// The line with single blanks between words and none at its ends; in NFC if `nfc`.
 std::string normalized(std::string_view line, bool nfc);
@@ -105,7 +104,7 @@ class UnknownTokens {
 /// (memory of attention grows with the product of both lengths).
 inline constexpr Index longest_source = 100'000, longest_of_pair = 5'000;
 /// Maximum source length: `most`, or less if the models' score functions support fewer positions.
-Index longest_read(const models::AnyModelOptions& options, Index most);
+Index longest_read(const models::ModelOptions& options, Index most);
 Index longest_read(Models models, Index most);
 /// The normalized line. Throws an Error "PLACE: ..." if it has a TAB, more tokens than `longest`,
 /// or is not UTF-8.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/options.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/corpus.hpp>
@@ -57,7 +57,7 @@ struct TrainOptions {
   std::string alignments;
 
   bool sentences = true;  // defaults for sentences; false: for shorter pairs
-  models::AnyModelOptions model;
+  models::ModelOptions model;
 
   Index steps = 0, epochs = 0;
   double minutes = 0;  // time limit; 0: none

@@ -197,7 +197,7 @@ class Predictor {
 
   const UseOptions& o_;
   const Model& first_;
-  const models::AnyModel network_;
+  const models::Model network_;
   const models::SearchOptions search_;
   std::set<std::string> warned_;
 };

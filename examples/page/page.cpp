@@ -70,7 +70,7 @@ struct Learner {
       : model(choices.value("model", "") == "encoder-decoder" ? last_state(sizes, choices)
                                                               : attending(sizes, choices)) {}
 
-  models::AnyModel attending(const models::Vocabularies& sizes, const Json& choices) {
+  models::Model attending(const models::Vocabularies& sizes, const Json& choices) {
     const auto o = chosen(models::BahdanauOptions{.score = {.attention = 64, .longest = 40},
                                                   .attention = {.half_width = 3}},
                           sizes, choices);
@@ -78,11 +78,11 @@ struct Learner {
     auto score = nn::make_score(scope, o.hidden, models::encoder_options(o).sizes().h, o.score);
     const nn::Attention attention(std::make_shared<Watched>(scope, score, watch), scope, o.hidden,
                                   o.attention);
-    return models::AnyModel(models::Bahdanau(parameters, o, attention));
+    return models::Bahdanau(parameters, o, attention);
   }
-  models::AnyModel last_state(const models::Vocabularies& sizes, const Json& choices) {
+  models::Model last_state(const models::Vocabularies& sizes, const Json& choices) {
     const auto o = chosen(models::EncoderDecoderOptions(), sizes, choices);
-    return models::AnyModel(models::EncoderDecoder(parameters, o));
+    return models::EncoderDecoder(parameters, o);
   }
 
   double update(const text::Batch& batch, double rate) {
@@ -96,7 +96,7 @@ struct Learner {
 
   nn::Parameters parameters{/*seed=*/1};
   std::shared_ptr<Watch> watch = std::make_shared<Watch>();
-  models::AnyModel model;
+  models::Model model;
   nn::Adam adam{parameters};
 };
 
@@ -193,9 +193,8 @@ Json scores(const std::pair<Tensor, Tensor>& kept, Index S) {
 }
 
 /// Predicts a line with beam size 4, then records each decoder step of the best hypothesis under teacher forcing.
-Json look_at(const text::Codec& source, const text::Codec& target,
-             const models::WordModel auto& model, Watch& watch, const std::string& line,
-             Index longest) {
+Json look_at(const text::Codec& source, const text::Codec& target, const models::Model& model,
+             Watch& watch, const std::string& line, Index longest) {
   const NoGrad no_grad;
   const text::Sentence words = source.encode(line);
   if (words.empty()) throw Error("the text is empty");
@@ -217,10 +216,9 @@ Json look_at(const text::Codec& source, const text::Codec& target,
   const text::Pair pair{words, beam.front().words};
   const text::Batch batch = text::make_batch(std::span(&pair, 1));
   watch.keeps = true;
-  const auto all =
-      models::unroll(model, model.encode(batch.source, batch.source_mask), batch.previous);
-  const std::vector<Var>& weights = all.weights;
-  const Tensor logits = Var(model.logits(all.words, all.outputs)).value();
+  const auto [affine_logits, weights] =
+      model.unroll(model.encode(batch.source, batch.source_mask), batch.previous);
+  const Tensor logits = Var(affine_logits).value();
   for (Index t = 0; t < batch.previous.dim(0); ++t) {
     Json step{{"likeliest", likeliest(logits[t][0], target.vocabulary)}};
     if (!weights.empty())

@@ -1,7 +1,7 @@
 // End-to-end tests of the commands of attune on sentences.
 #include <fmt/format.h>
 
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 
@@ -447,7 +447,7 @@ TEST_CASE(
   for (const std::string& line : lines) CHECK(text::code_points(line).size() <= 100);
   CHECK(contains(help, "--help-all"));
   for (const models::ModelKind& kind : models::model_kinds()) {
-    models::AnyModelOptions own = models::model_options(kind.name);
+    models::ModelOptions own = models::model_options(kind.name);
     const std::string all = output_of({"train", "--model", kind.name, "--help-all"});
     for (const models::Option& one : models::options_of(own))
       CHECK_MESSAGE(contains(all, "--" + one.name + " "), one.name);

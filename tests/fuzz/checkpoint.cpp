@@ -46,7 +46,7 @@ std::vector<Change> changes(std::string_view text) {
 }
 
 /// Options of a model, which is small for all changes.
-models::AnyModelOptions model_options(const std::string& name, const std::vector<Change>& all) {
+models::ModelOptions model_options(const std::string& name, const std::vector<Change>& all) {
   auto options = models::model_options(name);
   for (const char* size : {"embedding", "hidden", "attention", "readout", "inner", "longest"})
     fuzz::accepted([&] { return models::set(options, size, "2"), true; });

@@ -1,7 +1,7 @@
 // Without gradients, results of a sentence are equal bit for bit alone and in any batch.
 #include <doctest/doctest.h>
 
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/search.hpp>
 
 #include "models/decoders.hpp"
@@ -29,7 +29,8 @@ std::vector<text::Pair> pairs() {
 }
 
 /// All hypotheses of sentences in batches of `size`; forced ones with or without weights.
-std::vector<Hypothesis> hypotheses(const models::AnyModel& model, std::size_t size, bool weights) {
+std::vector<Hypothesis> hypotheses(const models::NamedModel& model, std::size_t size,
+                                   bool weights) {
   const std::vector<text::Pair> all = pairs();
   std::vector<Hypothesis> forced, found;
   for (std::size_t begin = 0; begin < all.size(); begin += size) {
@@ -53,7 +54,7 @@ TEST_CASE("batches: no model's hypotheses depend on the other sentences, padding
         "transformer hidden=48 attention-heads=4 inner=100"}) {
     CAPTURE(text);
     nn::Parameters params(3);
-    const models::AnyModel model(
+    const models::NamedModel model(
         params, options_from(text, "embedding=16 hidden=16 attention=8 readout=16 inner=24"),
         {.source = kWords, .target = kWords});
     scale_parameters(params, 2);

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/search.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
@@ -18,13 +18,13 @@
 namespace {
 
 using namespace attune;
-using models::AnyModel;
+using models::NamedModel;
 
 constexpr Index kVocabulary = 40;
 const models::Vocabularies kSizes{kVocabulary, kVocabulary};
 
 /// Large enough for several tiles per operation.
-models::AnyModelOptions sized(const char* paper) {
+models::ModelOptions sized(const char* paper) {
   return test::options_from(paper, "embedding=24 hidden=40 attention=32 readout=24 dropout=0.2");
 }
 
@@ -45,7 +45,7 @@ struct Outcome {
 
 const std::vector<Index> kLengths = {9, 3, 12, 7, 5, 11, 8, 2, 10, 6, 4, 12, 9, 7, 3, 8, 6, 10};
 
-auto decode(const AnyModel& model, Index beam) {
+auto decode(const NamedModel& model, Index beam) {
   const auto [source, mask] =
       text::make_source_batch(test::random_sentences(kLengths, kVocabulary, 5));
   return models::search(model, model.encode(source, mask),
@@ -55,7 +55,7 @@ auto decode(const AnyModel& model, Index beam) {
 Outcome train(const char* paper, std::uint64_t seed, Precision precision) {
   const InPrecision products(precision);
   nn::Parameters params(seed);
-  const AnyModel model(params, sized(paper), kSizes);
+  const NamedModel model(params, sized(paper), kSizes);
   nn::Adam adam(params, {.rate = 1e-2});
   Random random(seed);
   Outcome outcome;
@@ -98,7 +98,7 @@ TEST_CASE("concurrency: models in two threads train and decode as alone") {
 TEST_CASE("concurrency: one model decodes in eight threads as in one") {
   for (const char* paper : {"bahdanau", "luong"}) {
     nn::Parameters params(1), same_params(1);
-    const AnyModel model(params, sized(paper), kSizes),
+    const NamedModel model(params, sized(paper), kSizes),
         same_model(same_params, sized(paper), kSizes);
     const Index beams[] = {1, 4};
     const decltype(decode(model, 1)) alone[] = {decode(same_model, 1), decode(same_model, 4)};

@@ -62,9 +62,8 @@ TEST_CASE("ctc_search: errors name what is wrong") {
 using models::CtcPrefix;
 using models::JointCtc;
 using namespace test;
-using Joint = JointCtc<TableDecoder>;
 
-static_assert(models::Decoder<Joint>);
+static_assert(models::Decoder<JointCtc>);
 
 /// Logits of frames (T, B, 6) at which neither <s> nor </s> is likely.
 Tensor frames(Index steps, Index batch, std::uint64_t seed) {
@@ -76,11 +75,16 @@ Tensor frames(Index steps, Index batch, std::uint64_t seed) {
   return logits;
 }
 
+/// The empty prefix of a sentence alone, logits (T, 1, V).
+CtcPrefix no_labels(const Tensor& logits, const models::JointCtcOptions& options = {}) {
+  return {log_softmax(logits.reshape({logits.dim(0), logits.dim(2)}), -1), options};
+}
+
 /// A decoder with a constant distribution.
 Probabilities certain(std::int32_t, const Words&) { return {0, 0, 0, 0, 1, 0}; }
 
 TEST_CASE("CtcPrefix: next is the conditional probability of each label") {
-  const Tensor logits = frames(4, 1, 1), mask = ones({4, 1}, DType::f64);
+  const Tensor logits = frames(4, 1, 1);
   const auto all = readings(logits);
   const auto share = [&](const Words& prefix, bool whole) {
     double total = 0;
@@ -92,7 +96,7 @@ TEST_CASE("CtcPrefix: next is the conditional probability of each label") {
     return total;
   };
   for (const Words& prefix : {Words{}, {3}, {4, 4}, {5, 3, 5}}) {
-    CtcPrefix at = models::detail::ctc_prefixes(logits, mask, {})[0];
+    CtcPrefix at = no_labels(logits);
     for (const std::int32_t label : prefix) at = at.extended(label);
     const std::vector<double> next = at.next();
     CHECK_ERROR("CtcPrefix: label 6 is not one of the 6 symbols, from 0", at.extended(6));
@@ -110,10 +114,10 @@ TEST_CASE("CtcPrefix: next is the conditional probability of each label") {
 
 TEST_CASE("JointCtc: with weight 1 a search finds the labels of CTC, also in a batch") {
   const TableDecoder table(certain);
-  const Joint joint(table, {.weight = 1});
+  const JointCtc joint(table, {.weight = 1});
   const Tensor logits = frames(4, 2, 2), mask = mask_of(4, {4, 3});
   const Tensor source = Tensor::of<std::int32_t>({4, 2}, {4, 5, 3, 3, 3, 3, 3, 0});
-  const models::CtcEncoded<TableDecoder::Source> encoded{table.encode(source, mask), logits};
+  const models::CtcEncoded encoded{table.encode(source, mask), logits};
   const auto found = models::search(joint, encoded, {.beam = 40, .output_tokens = test::kAll});
   for (const auto& [column, length] : {std::pair<Index, Index>{0, 4}, {1, 3}}) {
     const auto all = readings(sentence(logits, column, length));
@@ -128,24 +132,21 @@ TEST_CASE("JointCtc: with weight 1 a search finds the labels of CTC, also in a b
 TEST_CASE("JointCtc: log-probabilities are averaged with weights") {
   const Probabilities p{0.05, 0.05, 0.1, 0.2, 0.25, 0.35};
   const TableDecoder table([&](std::int32_t, const Words&) { return p; });
-  const Joint joint(table, {.weight = 0.3});
+  const JointCtc joint(table, {.weight = 0.3});
   const Tensor logits = frames(4, 1, 3), mask = ones({4, 1}, DType::f64);
   const Tensor source = Tensor::of<std::int32_t>({4, 1}, {4, 3, 3, 3});
-  const auto state =
-      joint.start(models::CtcEncoded<TableDecoder::Source>{table.encode(source, mask), logits});
+  const auto state = joint.start(models::CtcEncoded{table.encode(source, mask), logits});
   const auto words = joint.read(Tensor::of<std::int32_t>({1, 1}, {text::Vocabulary::begin}));
   const auto step = joint.step(words[0], state);
-  const std::vector<double> ctc = models::detail::ctc_prefixes(logits, mask, {})[0].next(),
+  const std::vector<double> ctc = no_labels(logits).next(),
                             joined = joint.logits(words, {step.output}).value().to_vector<double>();
   for (std::size_t v = 2; v < p.size(); ++v)
     CHECK(joined[v] == doctest::Approx(0.7 * std::log(p[v]) + 0.3 * ctc[v]));
-  CHECK_ERROR("CtcPrefix: the end, 6, is not in 0 to 5",
-              models::detail::ctc_prefixes(logits, mask, {.end = 6}));
-  CHECK_ERROR("CtcPrefix: a log-probability is NaN",
-              models::detail::ctc_prefixes(logits * NAN, mask, {}));
+  CHECK_ERROR("CtcPrefix: the end, 6, is not in 0 to 5", no_labels(logits, {.end = 6}));
+  CHECK_ERROR("CtcPrefix: a log-probability is NaN", no_labels(logits * NAN));
   CHECK_ERROR("CtcPrefix: the blank, -1, is not in 0 to 2",
               models::CtcPrefix(zeros({2, 3}, DType::f64), {.blank = -1}));
-  CHECK_ERROR("JointCtc: the weight is not in (0, 1]", Joint(table, {.weight = 0}));
+  CHECK_ERROR("JointCtc: the weight is not in (0, 1]", JointCtc(table, {.weight = 0}));
 }
 
 }  // namespace

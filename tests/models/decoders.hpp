@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/text/tokenizer.hpp>
@@ -165,13 +165,32 @@ inline void check_log_probabilities(const Hypothesis& h, const TableDecoder::Tab
 struct OneStep {
   Tensor logits, weights;  // (rows, V), (S, rows) or undefined
 };
-template <class M>
-OneStep step_from(const M& model, const Tensor& previous, typename M::State& state) {
-  const auto words = model.read(previous.reshape({1, previous.size()}));
-  auto step = model.step(words[0], state);
+
+/// A decoder without a state: the next step is a function of the last tokens (rows).
+struct ScriptedDecoder {
+  struct State {};
+
+  State start(const models::Encoded&) const { return {}; }
+  Tensor read(const Tensor& previous) const { return previous; }
+  models::DecoderStep<Var, State> step(const Tensor& previous, const State&) const {
+    const OneStep step = next(previous);
+    return {step.logits, step.weights, {}};
+  }
+  Var logits(const Tensor&, const std::vector<Var>& outputs) const { return stack(outputs); }
+  State select(const State&, const Tensor&) const { return {}; }
+
+  std::function<OneStep(const Tensor& previous)> next;
+};
+
+/// An encoded source (S, B) without annotations and padding.
+inline models::Encoded no_annotations(Index steps, Index batch) {
+  return {.h = {}, .last = {}, .mask = ones({steps, batch})};
+}
+inline OneStep step_from(const models::Model& model, const Tensor& previous,
+                         models::Model::State& state) {
+  models::Model::Step step = model.step(previous, state);
   state = std::move(step.state);
-  std::vector<typename M::Output> outputs{std::move(step.output)};
-  return {Var(model.logits(words, outputs)).value()[0], Var(step.weights).value()};
+  return {step.logits.value(), step.weights.value()};
 }
 
 /// A Bahdanau model with distinct probabilities: its initial values are scaled.
@@ -194,24 +213,22 @@ struct Forced {
   Var logits;   // (T, B, V)
   Var weights;  // (T, S, B); undefined without attention
 };
-template <class M, class Encoded>
-Forced force(const M& model, const Encoded& encoded, const Tensor& previous) {
-  const auto all = models::unroll(model, encoded, previous);
-  return {model.logits(all.words, all.outputs), all.weights.empty() ? Var() : stack(all.weights)};
+inline Forced force(const models::Model& model, const models::Model::Source& source,
+                    const Tensor& previous) {
+  const auto [logits, weights] = model.unroll(source, previous);
+  return {logits, weights.empty() ? Var() : stack(weights)};
 }
-template <class M>
-Forced force(const M& model, const text::Batch& batch) {
+inline Forced force(const models::Model& model, const text::Batch& batch) {
   return force(model, model.encode(batch.source, batch.source_mask), batch.previous);
 }
 
 /// "luong score=dot window=local-p": the name of a model, and its options. `sizes` has the same
 /// form without a name; options that the model lacks are ignored.
-inline models::AnyModelOptions options_from(const std::string& text,
-                                            const std::string& sizes = "") {
+inline models::ModelOptions options_from(const std::string& text, const std::string& sizes = "") {
   std::istringstream words(text), defaults(sizes);
   std::string word;
   words >> word;
-  models::AnyModelOptions options = models::model_options(word);
+  models::ModelOptions options = models::model_options(word);
   const models::OptionList own = models::options_of(options);
   const auto set = [&](const std::string& change, bool required) {
     const auto equals = change.find('=');

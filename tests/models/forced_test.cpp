@@ -23,10 +23,24 @@ constexpr Index kSource = 11, kTarget = 9;
 const std::vector<text::Pair> kPairs = test::ragged_pairs(kSource, kTarget, 5);
 const text::Batch kBatch = text::make_batch(kPairs);
 
+/// A decoder with these logits and weights.
+struct ForcedDecoder : test::ScriptedDecoder {
+  models::DecoderSteps<Tensor, Var> unroll(const models::Encoded&, const Tensor& previous,
+                                           const Mask&, bool) const {
+    std::vector<Var> weights;
+    for (Index t = 0; forced.weights.defined() && t < forced.weights.dim(0); ++t)
+      weights.push_back(forced.weights[t]);
+    return {previous, {forced.logits}, weights};
+  }
+  Var logits(const Tensor&, const std::vector<Var>& all) const { return all.front(); }
+
+  test::Forced forced;
+};
+
 std::vector<Hypothesis> hypotheses(const test::Forced& forced, const text::Batch& batch = kBatch) {
-  return models::detail::forced_hypotheses({forced.logits}, forced.weights.value(),
-                                           batch.source_mask,
-                                           {batch.previous, batch.next, batch.target_mask}, {});
+  return models::force_decode(ForcedDecoder{{}, forced},
+                              models::Encoded{.h = {}, .last = {}, .mask = batch.source_mask},
+                              models::Target{batch.previous, batch.next, batch.target_mask});
 }
 
 /// Random logits (T, B, V) and weights (T, S, B).

@@ -5,8 +5,8 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/any_model.hpp>
-#include <attune/models/unroll.hpp>
+#include <attune/models/by_name.hpp>
+#include <attune/models/loss.hpp>
 #include <attune/tensor/errors.hpp>
 
 #include "models/decoders.hpp"
@@ -24,7 +24,7 @@ using Values = std::vector<double>;
 
 constexpr Vocabularies kSizes{.source = 9, .target = 8};
 
-AnyModelOptions sized(const std::string& text) {
+ModelOptions sized(const std::string& text) {
   return test::options_from(text, "embedding=3 hidden=4 attention=6 heads=2 readout=5");
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("guided_alignment_loss: mean cross-entropy of target tokens with links
 
 TEST_CASE("loss: a guide adds its weight times guided_alignment_loss") {
   nn::Parameters params(4, DType::f64);
-  const AnyModel model(params, sized("bahdanau"), kSizes);
+  const NamedModel model(params, sized("bahdanau"), kSizes);
   const text::Batch batch = ragged_batch();
   const Guide guide{alignment_guide(ragged_links, batch), 0.3};
   const double attention =
@@ -94,8 +94,9 @@ TEST_CASE("loss: a guide adds its weight times guided_alignment_loss") {
   CHECK(models::loss(model, batch, {.guide = guide}).item() ==
         doctest::Approx(models::loss(model, batch).item() + 0.3 * attention).epsilon(1e-12));
   nn::Parameters others(4, DType::f64);
-  CHECK_ERROR("loss: a coverage loss or a guide requires a model with attention",
-              models::loss(AnyModel(others, sized("sutskever"), kSizes), batch, {.guide = guide}));
+  CHECK_ERROR(
+      "loss: a coverage loss or a guide requires a model with attention",
+      models::loss(NamedModel(others, sized("sutskever"), kSizes), batch, {.guide = guide}));
 }
 
 TEST_CASE("loss: gradients with a guide are central differences") {
@@ -103,7 +104,7 @@ TEST_CASE("loss: gradients with a guide are central differences") {
     CAPTURE_BINDING(text);
     CHECK(test::gradcheck_off_kinks(11, 20, [&](std::uint64_t seed) {
       nn::Parameters params(seed, DType::f64);
-      const AnyModel model(params, sized(text), kSizes);
+      const NamedModel model(params, sized(text), kSizes);
       test::scale_parameters(params, 3);
       const text::Batch batch = ragged_batch();
       const Guide guide{alignment_guide(ragged_links, batch), 0.7};

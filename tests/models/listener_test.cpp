@@ -40,8 +40,8 @@ TEST_CASE("Listener: an LSTM encoder starts decoders with another cell, from its
   const nn::Scope scope(params);
   const Listener listener(scope / "listener", {.features = 3, .hidden = 4});
   const models::Encoded encoded = listener(randn({9, 2, 3}), ones({9, 2}));
-  const auto check = [&](const auto& decoder) {
-    auto state = decoder.start(encoded);
+  const auto check = [&](const models::Model& decoder) {
+    models::Model::State state = decoder.start(encoded);
     CHECK(test::step_from(decoder, Tensor::of({2}, {1, 1}), state).logits.shape() == Shape{2, 5});
   };
   check(models::LuongDecoder(scope / "luong",

@@ -10,11 +10,11 @@
 
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
+#include <attune/models/loss.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/transformer.hpp>
-#include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/errors.hpp>
 #include <attune/tensor/matmul.hpp>
@@ -219,10 +219,10 @@ TEST_CASE("memory: child process of the forced decoding test" * doctest::skip())
   Random random(1);
   const text::Batch batch = random_batch(random, 1, 2000, 2000);
   for (const std::string name : {"bahdanau", "transformer"}) {
-    models::AnyModelOptions options = models::model_options(name);
+    models::ModelOptions options = models::model_options(name);
     models::set(options, "hidden", "16");
-    const models::AnyModel model(nn::Scope(params) / name, options, {50, 50});
-    const models::AnyModel both = models::ensemble_of({model, model});
+    const models::NamedModel model(nn::Scope(params) / name, options, {50, 50});
+    const models::Model both = models::ensemble_of({model, model});
     const std::size_t before = resident();
     CHECK(models::force_decode(both, batch, {.weights = false}).size() == 1);
     CHECK(resident() - before < 50'000'000);  // a weight of each word and place would take 16 MB

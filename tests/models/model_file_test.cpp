@@ -22,7 +22,7 @@ Codecs codecs() {
 const Vocabularies kSizes{.source = 11, .target = 8};
 
 /// The translation of a line and its log-probability.
-std::pair<std::string, double> written(const AnyModel& model, const Codecs& codecs) {
+std::pair<std::string, double> written(const Model& model, const Codecs& codecs) {
   const SearchOptions how{.max_length = 6};
   const auto found = translate(model, {{codecs.source.encode("ab äx")}}, {.how = how})[0][0];
   return {codecs.target.decode(found.words), found.log_probability};
@@ -39,7 +39,7 @@ bool same_weights(const nn::Parameters& a, const nn::Parameters& b) {
 template <class Change>
 std::filesystem::path changed(const ScratchDirectory& directory, Change change) {
   nn::Parameters params(3);
-  const AnyModel model(params, test::options_from("luong", "embedding=3 hidden=4"), kSizes);
+  const NamedModel model(params, test::options_from("luong", "embedding=3 hidden=4"), kSizes);
   Safetensors file;
   file.metadata["hidden"] = "8";  // replaced
   store(file, model, params, codecs());
@@ -55,15 +55,15 @@ TEST_CASE("model_file: options, vocabularies and weights of any model are restor
   for (const ModelKind& kind : model_kinds()) {
     CAPTURE(kind.name);
     nn::Parameters params(3);
-    AnyModelOptions options = test::options_from(
+    ModelOptions options = test::options_from(
         kind.name,
         "embedding=4 hidden=6 attention-heads=2 score=multi-head attention=6 heads=2 "
         "window=local-p half-width=2 label-smoothing=0.125 coverage-loss=0.3");
-    const AnyModel model(params, options, kSizes);
+    const NamedModel model(params, options, kSizes);
     test::scale_parameters(params, 3);
     save(path, model, params, codecs(), {{"by", "hand"}});
     const LoadedModel<> back = load(path);
-    AnyModelOptions stored = back.model.options();
+    ModelOptions stored = back.model.options();
     CHECK(stored.name == kind.name);
     CHECK(to_map(options_of(stored)) == to_map(options_of(options)));
     CHECK(same_weights(*back.parameters, params));
@@ -75,7 +75,7 @@ TEST_CASE("model_file: options, vocabularies and weights of any model are restor
   }
 }
 
-TEST_CASE("model_file: a paper's class and AnyModel read each other's files") {
+TEST_CASE("model_file: a paper's class and NamedModel read each other's files") {
   const ScratchDirectory directory;
   const auto path = directory / "model.safetensors";
   nn::Parameters params(3);
@@ -87,10 +87,9 @@ TEST_CASE("model_file: a paper's class and AnyModel read each other's files") {
   const auto same_class = load<Luong>(path);
   CHECK(same_weights(*same_class.parameters, params));
   CHECK(same_class.model.options().reading == EncoderDirection::backward);
-  CHECK(written(AnyModel(same_class.model), same_class.codecs) ==
-        written(AnyModel(model), codecs()));
+  CHECK(written(same_class.model, same_class.codecs) == written(model, codecs()));
   const auto any = load(path);
-  CHECK(written(any.model, any.codecs) == written(AnyModel(model), codecs()));
+  CHECK(written(any.model, any.codecs) == written(model, codecs()));
   save(path, any.model, *any.parameters, any.codecs);
   CHECK(same_weights(*load<Luong>(path).parameters, params));
   CHECK_ERROR(path.string() + ": checkpoint: the model is 'luong', expected bahdanau",
@@ -101,7 +100,7 @@ TEST_CASE("model_file: f64 parameters are restored") {
   const ScratchDirectory directory;
   const auto path = directory / "model.safetensors";
   nn::Parameters params(3, DType::f64);
-  const AnyModel model(params, test::options_from("luong", "embedding=3 hidden=4"), kSizes);
+  const NamedModel model(params, test::options_from("luong", "embedding=3 hidden=4"), kSizes);
   save(path, model, params, codecs());
   CHECK(same_weights(*load(path).parameters, params));
 }

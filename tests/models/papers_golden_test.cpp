@@ -6,7 +6,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 
 #include "models/decoders.hpp"
 #include "nn/tools.hpp"
@@ -38,10 +38,10 @@ TEST_CASE("papers: loss, logits, weights and all gradients are PyTorch's") {
     const Golden golden = Golden("papers").at(std::to_string(i) + "/");
     const bool tied = kCases[i].find("tied") != std::string::npos;
     const bool one_table = kCases[i].find("tied=all") != std::string::npos;
-    const AnyModelOptions options = test::options_from(
+    const ModelOptions options = test::options_from(
         kCases[i], fmt::format("embedding=2 hidden=3 attention=4 readout={}", tied ? 2 : 5));
     nn::Parameters params(1, DType::f64);
-    const AnyModel model(params, options, {one_table ? 6 : 7, 6});
+    const NamedModel model(params, options, {one_table ? 6 : 7, 6});
     for (const auto& [name, w] : params) test::set(params, name, golden[name]);
     const text::Batch batch{golden["source"], golden["source_mask"], golden["previous"],
                             golden["next"], golden["target_mask"]};

@@ -9,7 +9,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/ops.hpp>
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/errors.hpp>
 
@@ -27,9 +27,9 @@ using test::force, test::Forced;
 
 /// A model by name and options; the default vocabulary sizes are 9 and 8.
 struct Made {
-  AnyModelOptions options;
+  ModelOptions options;
   nn::Parameters params;
-  AnyModel model;
+  NamedModel model;
 
   explicit Made(const std::string& text, const std::string& sizes = "", std::uint64_t seed = 4,
                 DType dtype = DType::f64, Vocabularies vocabularies = {9, 8})
@@ -172,7 +172,7 @@ TEST_CASE("papers: gradients of the training loss, with tied embeddings, are cen
 // ---- Batches, steps and states
 
 /// The loss, summed over tokens.
-Var total_loss(const AnyModel& model, std::span<const text::Pair> pairs) {
+Var total_loss(const NamedModel& model, std::span<const text::Pair> pairs) {
   const text::Batch batch = text::make_batch(pairs);
   return models::loss(model, batch) * sum(batch.target_mask).item();
 }
@@ -195,7 +195,7 @@ TEST_CASE("papers: a padded batch gives the loss and gradients of its sentences 
 
 TEST_CASE("papers: single steps on given tokens equal unroll, also for selected columns") {
   for_each_model([&](const Made& made) {
-    const AnyModel& model = made.model;
+    const NamedModel& model = made.model;
     const text::Batch batch = ragged();
     const Forced forced = force(model, batch);
     REQUIRE(forced.weights.defined() == made.attends());
@@ -236,7 +236,7 @@ void check_near(const Hypothesis& a, const Hypothesis& b) {
 
 TEST_CASE("papers: a trained model gives the same result alone, in a batch, and forced") {
   const auto sources = test::random_sentences({3, 6, 2, 1, 4}, 8, 7, 4);
-  const auto written = [](const AnyModel& model, std::span<const text::Sentence> of, Index beam) {
+  const auto written = [](const NamedModel& model, std::span<const text::Sentence> of, Index beam) {
     const auto [source, mask] = text::make_source_batch(of);
     return search(model, model.encode(source, mask),
                   {.beam = beam, .max_length = 8, .length_penalty = 0.6});
@@ -376,7 +376,7 @@ TEST_CASE("papers: each dropout rate applies in training only, and depends on th
   };
   for (const ModelKind& kind : model_kinds()) {
     const std::string name = kind.name, one = "layers=1 encoder-layers=1 decoder-layers=1";
-    AnyModelOptions options = model_options(name);
+    ModelOptions options = model_options(name);
     std::string none = name + " dropout=0.5";  // but of nothing: there is one layer
     const Made plain(name, one);
     const double without = loss(plain.model, batch).item();

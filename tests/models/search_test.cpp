@@ -17,12 +17,10 @@ using namespace attune;
 using models::OutputTokens;
 using models::SearchOptions;
 using models::Translation;
-using models::detail::NextScores;
 using text::Sentence;
 using namespace test;
 
 static_assert(models::Decoder<TableDecoder>);
-static_assert(models::WordModel<models::Bahdanau>);
 
 /// The best hypotheses for sources with these first tokens, of one to three tokens. All tokens of
 /// the tables can be generated.
@@ -209,12 +207,12 @@ TEST_CASE("search: large vocabularies: the largest logits; ties go to the smalle
     x[row * v + 999] = 6;
   }
   Words words;
-  models::detail::decode(ones({2, 3}),
-                         SearchOptions{.beam = 7, .max_length = 1, .output_tokens = kAll}, {},
-                         [&](const Tensor& last, const Tensor*) -> NextScores {
-                           words = last.to_vector<std::int32_t>();
-                           return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
-                         });
+  const ScriptedDecoder decoder{[&](const Tensor& last) -> OneStep {
+    words = last.to_vector<std::int32_t>();
+    return {std::ssize(words) == 3 ? logits : zeros({21, v}), {}};
+  }};
+  models::search(decoder, no_annotations(2, 3),
+                 {.beam = 7, .max_length = 1, .output_tokens = kAll});
   REQUIRE(words.size() == 21);
   for (Index row = 0; row < 3; ++row) {
     Words expected(v);
@@ -377,27 +375,15 @@ TEST_CASE("search: log-probabilities of tokens are the table's, and are summed")
   for (const Hypothesis& h : found) check_log_probabilities(h, table);
 }
 
-/// A language model: the next token depends only on the last one.
-struct Bigrams {
-  using Output = Var;
-  struct State {};
-  using Step = models::DecoderStep<Output, State>;
-
-  State start(const models::Encoded&) const { return {}; }
-  Tensor read(const Tensor& previous) const { return previous; }
-  Step step(const Tensor& previous, const State&) const {
-    return {gather(logits_of_next, previous), {}, {}};
-  }
-  Var logits(const Tensor&, const std::vector<Var>& outputs) const { return stack(outputs); }
-  State select(const State&, const Tensor&) const { return {}; }
-
-  Tensor logits_of_next;  // (V, V)
-};
+/// A language model: the next token depends only on the last one, by logits (V, V).
+ScriptedDecoder bigrams(const Tensor& logits) {
+  return {[=](const Tensor& last) -> OneStep { return {gather(logits, last), {}}; }};
+}
 
 TEST_CASE("search, sample: a constant added to all logits changes no probability") {
   const double third = std::log(1.0 / 3);
   for (const float common : {0.F, 1e4F, -1e7F}) {
-    const Bigrams model{full({3, 3}, common)};
+    const ScriptedDecoder model = bigrams(full({3, 3}, common));
     const auto found = models::search(model, models::no_source(1),
                                       {.output_tokens = kAll, .begin = 0, .end = 0})[0][0];
     CHECK(std::abs(found.log_probability - third) < 1e-7);
@@ -456,7 +442,7 @@ TEST_CASE("search: a model without attention has hypotheses without weights") {
 
 TEST_CASE("search, sample: without a source") {
   // After <s> comes 2, after it 1, which is </s>.
-  const Bigrams model{Tensor::of<float>({3, 3}, {0, 0, 99, 0, 0, 0, 0, 99, 0})};
+  const ScriptedDecoder model = bigrams(Tensor::of<float>({3, 3}, {0, 0, 99, 0, 0, 0, 0, 99, 0}));
   const auto found = models::search(model, models::no_source(2),
                                     {.max_length = 5, .output_tokens = kAll, .begin = 0, .end = 1});
   REQUIRE(found.size() == 2);
@@ -468,7 +454,7 @@ TEST_CASE("search, sample: without a source") {
 }
 
 TEST_CASE("search: an end token out of range is an error") {
-  const Bigrams model{zeros({3, 3})};
+  const ScriptedDecoder model = bigrams(zeros({3, 3}));
   CHECK_ERROR("search: the end token 3 is not in -1 (none) to 2",
               models::search(model, models::no_source(1), {.begin = 0, .end = 3}));
 }
@@ -482,7 +468,7 @@ TEST_CASE("search: without an end token, the most probable sequences of max_leng
   }
   std::ranges::sort(all, std::ranges::greater());
   const auto found = models::search(
-      Bigrams{logits}, models::no_source(1),
+      bigrams(logits), models::no_source(1),
       {.beam = 3, .max_length = 2, .best = 3, .output_tokens = kAll, .begin = 0, .end = -1});
   REQUIRE(found[0].size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -512,13 +498,11 @@ TEST_CASE("search: models without attention require the final state of the sourc
 }
 
 TEST_CASE("search: a very long hypothesis is freed without deep recursion") {
-  constexpr Index kLongest = 1'000'000;
+  constexpr Index kLongest = 300'000;
   const Tensor logits = Tensor::of({1, 4}, {-9., -9., -9., -.1});
-  const auto found = models::detail::decode(
-      ones({1, 1}), SearchOptions{.max_length = kLongest, .output_tokens = kAll}, {},
-      [&](const Tensor&, const Tensor*) -> NextScores {
-        return {logits, {}};
-      });
+  const ScriptedDecoder decoder{[&](const Tensor&) -> OneStep { return {logits, {}}; }};
+  const auto found = models::search(decoder, no_annotations(1, 1),
+                                    {.max_length = kLongest, .output_tokens = kAll});
   CHECK(found[0][0].words == Words(kLongest, 3));
 }
 
@@ -583,10 +567,11 @@ TEST_CASE("search: greedy search takes the most probable token of each step") {
     const auto [ids, mask] = text::make_source_batch({{source}});
     const Hypothesis found = models::search(t.model, t.model.encode(ids, mask),
                                             {.max_length = 7, .output_tokens = kAll})[0][0];
-    auto state = t.model.start(t.model.encode(ids, mask));
+    const models::Model model = t.model;
+    models::Model::State state = model.start(model.encode(ids, mask));
     std::int32_t word = text::Vocabulary::begin;
     for (std::int32_t expected : found.words) {
-      const OneStep step = step_from(t.model, Tensor::of({1}, {word}), state);
+      const OneStep step = step_from(model, Tensor::of({1}, {word}), state);
       const std::vector<float> logits = step.logits.to_vector<float>();
       word = static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
       CHECK(word == expected);
@@ -598,10 +583,8 @@ TEST_CASE("search: greedy search takes the most probable token of each step") {
 
 /// A search for two sources of three positions, whose first step gives these.
 void search_with(const Tensor& logits, const Tensor& weights = {}) {
-  models::detail::decode(ones({3, 2}), SearchOptions{.output_tokens = kAll}, {},
-                         [&](const Tensor&, const Tensor*) -> NextScores {
-                           return {logits, weights};
-                         });
+  const ScriptedDecoder decoder{[&](const Tensor&) -> OneStep { return {logits, weights}; }};
+  models::search(decoder, no_annotations(3, 2), {.output_tokens = kAll});
 }
 
 TEST_CASE("search: outputs of a model with other extents are errors") {

@@ -4,8 +4,8 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/models/loss.hpp>
 #include <attune/models/transformer.hpp>
-#include <attune/models/unroll.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
@@ -80,8 +80,7 @@ TEST_CASE("Transformer: logits and all gradients are PyTorch's") {
          .tied = tied});
     take(params, golden);
     const Encoded source = model.encode(golden["source"], golden["source_mask"]);
-    const Unrolled<Transformer> all = unroll(model, source, golden["previous"], {}, false);
-    const Var logits = model.logits(all.words, all.outputs);
+    const Var logits = Model(model).unroll(source, golden["previous"], {}, false).logits;
     const Tensor words = golden["target_mask"].reshape({3, 2, 1});
     CHECK(difference(logits.value() * words, golden["logits"] * words) < 1e-10);
     check(params, backward(test::weighted(logits, golden["g_logits"])), golden);

@@ -5,10 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/models/loss.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/transformer.hpp>
-#include <attune/models/unroll.hpp>
 #include <attune/nn/optimisers.hpp>
 
 #include "models/decoders.hpp"
@@ -129,10 +129,9 @@ TEST_CASE("Transformer: gradients of attention losses, and of training with drop
 // ---- Single steps, and all steps in parallel
 
 /// Checks that single steps give the logits and weights of teacher forcing.
-template <class M>
-void check_steps(const M& model, const auto& source, const Tensor& previous,
+void check_steps(const Model& model, const Model::Source& source, const Tensor& previous,
                  const Forced& expected) {
-  auto state = model.start(source);
+  Model::State state = model.start(source);
   for (Index t = 0; t < previous.dim(0); ++t) {
     CAPTURE(t);
     const auto [logits, weights] = test::step_from(model, previous[t], state);
@@ -152,10 +151,10 @@ TEST_CASE("TransformerLm: single steps equal all steps in parallel") {
 }
 
 /// The logits after `previous` of one sentence of the batch alone.
-Tensor alone(const auto& model, const text::Batch& batch, Index sentence, const Words& previous) {
+Tensor alone(const Model& model, const text::Batch& batch, Index sentence, const Words& previous) {
   const Index length = static_cast<Index>(sum(batch.source_mask, {0})[sentence].item());
-  const Encoded source = model.encode(part(batch.source, 0, length, sentence),
-                                      part(batch.source_mask, 0, length, sentence));
+  const Model::Source source = model.encode(part(batch.source, 0, length, sentence),
+                                            part(batch.source_mask, 0, length, sentence));
   const Index steps = std::ssize(previous);
   return force(model, source, Tensor::of({steps, 1}, std::span<const std::int32_t>(previous)))
       .logits.value()[steps - 1][0];
@@ -164,7 +163,8 @@ Tensor alone(const auto& model, const text::Batch& batch, Index sentence, const 
 TEST_CASE("Transformer: selected rows give the same results as alone") {
   const Made made;
   const text::Batch batch = ragged();
-  Transformer::State state = made.model.start(encoded(made.model, batch));
+  const Model model = made.model;
+  Model::State state = model.start(encoded(made.model, batch));
   std::vector<Index> sentences = {0, 1, 2};
   std::vector<Words> previous(3);
   Random random(1);
@@ -175,7 +175,7 @@ TEST_CASE("Transformer: selected rows give the same results as alone") {
                                              {3, 0},           // a sentence is finished
                                              {1, 0}};          // sentences change places
   for (const std::vector<std::int32_t>& rows : cases) {
-    state = made.model.select(state, Tensor::of({std::ssize(rows)}, std::span(rows)));
+    state = model.select(state, Tensor::of({std::ssize(rows)}, std::span(rows)));
     std::vector<Index> moved;
     std::vector<Words> words;
     Words last;
@@ -187,13 +187,13 @@ TEST_CASE("Transformer: selected rows give the same results as alone") {
     }
     sentences = moved, previous = words;
     const Tensor logits =
-        test::step_from(made.model,
-                        Tensor::of({std::ssize(last)}, std::span<const std::int32_t>(last)), state)
+        test::step_from(model, Tensor::of({std::ssize(last)}, std::span<const std::int32_t>(last)),
+                        state)
             .logits;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       CAPTURE(r);
       CHECK(difference(logits[static_cast<Index>(r)],
-                       alone(made.model, batch, sentences[r], previous[r])) <= 1e-12);
+                       alone(model, batch, sentences[r], previous[r])) <= 1e-12);
     }
   }
 }

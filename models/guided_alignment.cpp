@@ -1,5 +1,5 @@
-#include <attune/models/unroll.hpp>
-#include <attune/nn/attention.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/models/guided_alignment.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -49,39 +49,4 @@ Var guided_alignment_loss(const Var& weights, const Tensor& guide) {
   return sum(log(weights + 1e-10) * (guide.to(weights.dtype()) * (-1 / linked)));
 }
 
-std::vector<std::int32_t> excluded_tokens(OutputTokens output_tokens, std::int32_t end) {
-  using text::Vocabulary;
-  if (output_tokens == OutputTokens::all) return {};
-  std::vector<std::int32_t> tokens = {Vocabulary::pad, Vocabulary::begin, Vocabulary::end};
-  if (output_tokens == OutputTokens::words) tokens.push_back(Vocabulary::unknown);
-  std::erase(tokens, end);
-  return tokens;
-}
-
-namespace detail {
-
-Var loss(const AffineLogits& logits, const std::vector<Var>& weights, const Tensor& next,
-         const Tensor& mask, const LossOptions& options) {
-  Var loss = affine_cross_entropy(
-      logits.x, logits.affine, next, mask,
-      {.smoothing = options.label_smoothing, .unsmoothed = excluded_tokens(options.output_tokens)});
-  if (options.attends() && weights.empty())
-    fail("loss", "a coverage loss or a guide requires a model with attention");
-  if (options.coverage != 0) {
-    std::vector<Var> losses;
-    Var coverage;
-    for (const Var& w : weights) {
-      losses.push_back(nn::coverage_loss(w, coverage));
-      coverage = nn::add_coverage(coverage, w);
-    }
-    const Tensor words = mask.defined() ? mask.to(loss.dtype()) : ones(next.shape(), loss.dtype());
-    loss = loss + sum(stack(losses) * (words * (options.coverage / sum(words).item())));
-  }
-  const Tensor& guide = options.guide.alignment;
-  if (guide.defined())
-    loss = loss + options.guide.weight * guided_alignment_loss(stack(weights), guide);
-  return loss;
-}
-
-}  // namespace detail
 }  // namespace attune::models

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
-#include <attune/models/any_model.hpp>
+#include <attune/models/by_name.hpp>
 #include <attune/models/search.hpp>
 
 #include "models/decoders.hpp"
@@ -13,14 +13,21 @@
 namespace {
 
 using namespace attune;
-using models::AnyModel, models::AnyModelOptions;
+using models::Model, models::ModelOptions, models::NamedModel;
 using namespace test;
 
-static_assert(models::WordModel<AnyModel>);
+static_assert(models::Decoder<models::Luong>);
+// A step or a source in the place of a state does not compile.
+template <class X>
+concept Continues = requires(const Model& model, const Tensor& previous, const X& x) {
+  model.step(previous, x);
+};
+static_assert(Continues<Model::State>);
+static_assert(!Continues<Model::Step> && !Continues<Model::Source> && !Continues<Var>);
 
 const models::Vocabularies kSizes{.source = 11, .target = 9};
 
-AnyModelOptions sized(const std::string& text) {
+ModelOptions sized(const std::string& text) {
   return options_from(text,
                       "embedding=5 hidden=6 attention=7 readout=6 layers=2 attention-heads=2 "
                       "inner=5 dropout=0.3");
@@ -28,15 +35,15 @@ AnyModelOptions sized(const std::string& text) {
 
 text::Batch batch() { return text::make_batch(ragged_pairs(11, 9, 8)); }
 
-/// Compares losses, gradients, hypotheses and forced scores of AnyModel and of the model's class.
+/// Compares losses, gradients, hypotheses and forced scores of NamedModel and of the model's class.
 template <class M>
 void check_same() {
   INFO(std::string(M::name));
-  const AnyModelOptions options = sized(M::name);
+  const ModelOptions options = sized(M::name);
   auto own = std::get<typename M::Options>(options.own);
   own.source_vocabulary = kSizes.source, own.target_vocabulary = kSizes.target;
   nn::Parameters params(3), others(3);
-  const AnyModel any(params, options, kSizes);
+  const NamedModel any(params, options, kSizes);
   const M model(others, own);
   scale_parameters(params, 3), scale_parameters(others, 3);
   REQUIRE(params.all().size() == others.all().size());
@@ -65,7 +72,7 @@ void check_same() {
                            same));
 }
 
-TEST_CASE("AnyModel: equals the model of the named class bit for bit") {
+TEST_CASE("NamedModel: equals the model of the named class bit for bit") {
   check_same<models::Bahdanau>();
   check_same<models::Nematus>();
   check_same<models::Luong>();
@@ -75,10 +82,10 @@ TEST_CASE("AnyModel: equals the model of the named class bit for bit") {
 }
 
 TEST_CASE(
-    "AnyModel: every option of every model survives the way through text, and refuses others") {
+    "NamedModel: every option of every model survives the way through text, and refuses others") {
   for (const models::ModelKind& kind : models::model_kinds()) {
     CAPTURE(kind.name);
-    AnyModelOptions options = models::model_options(kind.name);
+    ModelOptions options = models::model_options(kind.name);
     for (const models::Option& option : options_of(options)) {
       CAPTURE(option.name);
       CHECK_FALSE(option.help.empty());
@@ -96,14 +103,14 @@ TEST_CASE(
     }
     const auto map = to_map(options_of(options));
     CHECK(map.size() == options_of(options).size());
-    AnyModelOptions back = models::model_options(kind.name);
+    ModelOptions back = models::model_options(kind.name);
     set_from(options_of(back), map);
     CHECK(to_map(options_of(back)) == map);
   }
 }
 
-TEST_CASE("AnyModel: an option of other models is an error that names these models") {
-  AnyModelOptions options = models::model_options("bahdanau");
+TEST_CASE("NamedModel: an option of other models is an error that names these models") {
+  ModelOptions options = models::model_options("bahdanau");
   CHECK_ERROR(
       "model: 'perceptron' is not one of bahdanau, nematus, luong, encoder-decoder, sutskever, "
       "transformer",
@@ -126,16 +133,16 @@ TEST_CASE("AnyModel: an option of other models is an error that names these mode
   CHECK_ERROR("options: 'hidden' is missing", set_from(options_of(options), map));
   nn::Parameters params(1);
   options.name = "luong";
-  CHECK_ERROR("AnyModel: the options belong to another model than luong",
-              AnyModel(params, options, kSizes));
+  CHECK_ERROR("model: the options belong to another model than luong",
+              NamedModel(params, options, kSizes));
   options = models::model_options("sutskever");
   options.coverage_loss = 1;
-  CHECK_ERROR("AnyModel: a coverage loss requires a model with attention",
-              AnyModel(params, options, kSizes));
+  CHECK_ERROR("model: a coverage loss requires a model with attention",
+              NamedModel(params, options, kSizes));
 }
 
-TEST_CASE("AnyModel: an option names the setting that it requires") {
-  AnyModelOptions options = models::model_options("luong");
+TEST_CASE("NamedModel: an option names the setting that it requires") {
+  ModelOptions options = models::model_options("luong");
   const auto option = [&](const char* name) { return *models::find(options_of(options), name); };
   CHECK_FALSE(option("heads").has_effect);
   CHECK(option("heads").needs == "score multi-head");
@@ -150,9 +157,9 @@ TEST_CASE("AnyModel: an option names the setting that it requires") {
   CHECK(models::longest_source(models::model_options("transformer")) == 0);
 }
 
-TEST_CASE("AnyModel: label smoothing and coverage loss apply in training mode only") {
+TEST_CASE("NamedModel: label smoothing and coverage loss apply in training mode only") {
   nn::Parameters params(3);
-  const AnyModel model(
+  const NamedModel model(
       params, options_from("luong label-smoothing=0.2 coverage-loss=0.5", "embedding=5 hidden=6"),
       kSizes);
   CHECK(model.loss(batch()).item() == models::loss(model, batch()).item());
@@ -164,7 +171,7 @@ TEST_CASE("AnyModel: label smoothing and coverage loss apply in training mode on
 
 TEST_CASE("loss: without a mask, the coverage loss covers all steps") {
   nn::Parameters params(3);
-  const AnyModel model(params, sized("luong"), kSizes);
+  const NamedModel model(params, sized("luong"), kSizes);
   const text::Batch some = batch();
   const auto loss = [&](const Mask& mask) {
     return models::loss(model, model.encode(some.source, some.source_mask),
@@ -174,18 +181,8 @@ TEST_CASE("loss: without a mask, the coverage loss covers all steps") {
   CHECK(loss({}) == loss(ones(some.next.shape())));
 }
 
-/// A custom model whose states are those of another AnyModel.
-struct Counting : AnyModel {
-  explicit Counting(AnyModel model) : AnyModel(std::move(model)) {}
-  Step step(const Words& words, const State& state) const {
-    ++*steps;
-    return AnyModel::step(words, state);
-  }
-  std::shared_ptr<int> steps = std::make_shared<int>(0);
-};
-
 /// The loss with everything that depends on masks, of `masked` with masks of that dtype.
-Var masked_loss(const AnyModel& model, text::Batch masked, DType dtype) {
+Var masked_loss(const NamedModel& model, text::Batch masked, DType dtype) {
   masked.source_mask = masked.source_mask.to(dtype);
   masked.target_mask = masked.target_mask.to(dtype);
   models::LossOptions options;
@@ -196,11 +193,11 @@ Var masked_loss(const AnyModel& model, text::Batch masked, DType dtype) {
   return models::loss(model, masked, options);
 }
 
-TEST_CASE("AnyModel: masks of any dtype, and an empty source in a batch") {
+TEST_CASE("NamedModel: masks of any dtype, and an empty source in a batch") {
   for (const models::ModelKind& kind : models::model_kinds()) {
     INFO(std::string(kind.name));
     nn::Parameters params(3);
-    const AnyModel model(params, sized(kind.name), kSizes);
+    const NamedModel model(params, sized(kind.name), kSizes);
     text::Batch some = batch();
     const double expected = masked_loss(model, some, DType::f32).item();
     for (const DType dtype : {DType::f64, DType::i32})
@@ -212,26 +209,17 @@ TEST_CASE("AnyModel: masks of any dtype, and an empty source in a batch") {
   }
 }
 
-TEST_CASE("AnyModel: wraps a model that contains an AnyModel") {
-  const Translator t;
-  const Counting counting{AnyModel(t.model)};
-  const AnyModel any(counting);
-  const auto [source, mask] = text::make_source_batch(random_sentences({2, 5}, 11, 6));
-  const text::SourceBatch sources{source, mask};
-  const auto found = models::search(any, sources), expected = models::search(t.model, sources);
-  for (std::size_t b = 0; b < 2; ++b) CHECK(std::ranges::equal(found[b], expected[b], same));
-  CHECK(*counting.steps > 0);
-}
-
-TEST_CASE("AnyModel: a state of another model is an error") {
+TEST_CASE("NamedModel: a state of another model is an error") {
   nn::Parameters params[2] = {nn::Parameters(1), nn::Parameters(1)};
-  const AnyModel a(params[0], sized("bahdanau"), kSizes), b(params[1], sized("luong"), kSizes);
+  const NamedModel a(params[0], sized("bahdanau"), kSizes), b(params[1], sized("luong"), kSizes);
   const auto [source, mask] = text::make_source_batch(random_sentences({2}, 11, 6));
   const auto state = a.start(a.encode(source, mask));
-  CHECK_ERROR("AnyModel: the encoded source or decoder state is one of another type of model",
+  CHECK_ERROR("Model: the source or decoder state is one of another class of model",
               b.select(state, Tensor::of({1}, {0})));
-  CHECK_ERROR("AnyModel: the encoded source or decoder state is one of another type of model",
+  CHECK_ERROR("Model: the source or decoder state is one of another class of model",
               b.select({}, Tensor::of({1}, {0})));
+  CHECK_ERROR("Model: the source or decoder state is one of another class of model",
+              a.start(test::TableDecoder::Source{source, mask}));
 }
 
 // ---- Ensembles
@@ -243,8 +231,8 @@ const models::SearchOptions kOptions{
 
 TEST_CASE("Ensemble: of two equal models equals one of them") {
   const Translator t;
-  const AnyModel one = ensemble_of({AnyModel(t.model)});
-  const AnyModel twice = ensemble_of({AnyModel(t.model), AnyModel(t.model)});
+  const Model one = ensemble_of({t.model});
+  const Model twice = ensemble_of({t.model, t.model});
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5, 1}, 11, 6));
   const auto expected = models::search(t.model, t.model.encode(source, mask), kOptions);
   const auto found_by_one = models::search(one, one.encode(source, mask), kOptions);
@@ -274,8 +262,7 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
   });
   const auto [source, mask] = text::make_source_batch({{text::Sentence{4, 3, 3}, {5}}});
   const auto expected = models::search(mean, mean.encode(source, mask), kOptions);
-  const AnyModel all = ensemble_of(
-      {AnyModel(TableDecoder(a)), AnyModel(TableDecoder(b)), AnyModel(TableDecoder(c))});
+  const Model all = ensemble_of({TableDecoder(a), TableDecoder(b), TableDecoder(c)});
   const auto found = models::search(all, all.encode(source, mask), kOptions);
   for (std::size_t s = 0; s < 2; ++s) {
     REQUIRE(found[s].size() == expected[s].size());
@@ -288,7 +275,7 @@ TEST_CASE("Ensemble: the probabilities of every word are averaged") {
 
 TEST_CASE("Ensemble: a log-probability below the smallest float is finite") {
   nn::Parameters params(3);
-  const AnyModel model(params, sized("luong"), kSizes);
+  const NamedModel model(params, sized("luong"), kSizes);
   test::scale_parameters(params, 1000);
   const auto expected = models::force_decode(model, batch()),
              found = models::force_decode(ensemble_of({model, model}), batch());
@@ -299,10 +286,10 @@ TEST_CASE("Ensemble: a log-probability below the smallest float is finite") {
 
 TEST_CASE("Ensemble: of different models; weights are averaged over models with attention") {
   nn::Parameters params[3] = {nn::Parameters(1), nn::Parameters(2), nn::Parameters(3)};
-  const AnyModel bahdanau(params[0], sized("bahdanau"), kSizes);
-  const AnyModel luong(params[1], sized("luong score=multi-head attention=8 heads=2"), kSizes);
-  const AnyModel plain(params[2], sized("encoder-decoder hidden=5"), kSizes);
-  const AnyModel all = ensemble_of({bahdanau, luong, plain}), none = ensemble_of({plain, plain});
+  const NamedModel bahdanau(params[0], sized("bahdanau"), kSizes);
+  const NamedModel luong(params[1], sized("luong score=multi-head attention=8 heads=2"), kSizes);
+  const NamedModel plain(params[2], sized("encoder-decoder hidden=5"), kSizes);
+  const Model all = ensemble_of({bahdanau, luong, plain}), none = ensemble_of({plain, plain});
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2, 5}, 11, 6));
   const auto weights = [&, source = source, mask = mask](const auto& model) {
     auto state = model.start(model.encode(source, mask));
@@ -316,14 +303,13 @@ TEST_CASE("Ensemble: of different models; weights are averaged over models with 
 TEST_CASE("Ensemble: no models, and different vocabularies, are errors") {
   CHECK_ERROR("Ensemble: there is no model", ensemble_of({}));
   nn::Parameters params[2] = {nn::Parameters(1), nn::Parameters(2)};
-  const AnyModel luong(params[0], sized("luong"), kSizes);
-  const AnyModel larger(params[1], sized("luong"), {.source = 11, .target = 10});
-  const AnyModel both = ensemble_of({luong, larger});
+  const NamedModel luong(params[0], sized("luong"), kSizes);
+  const NamedModel larger(params[1], sized("luong"), {.source = 11, .target = 10});
+  const Model both = ensemble_of({luong, larger});
   const auto [source, mask] = text::make_source_batch(test::random_sentences({2}, 11, 6));
   const text::SourceBatch batch{source, mask};
-  CHECK_ERROR(
-      "Ensemble: another's (T, B, V) is (1, 1, 10), but V = 9 in the first model's probabilities",
-      models::search(both, batch));
+  CHECK_ERROR("Ensemble: another's (..., V) is (1, 10), but V = 9 in the first model's logits",
+              models::search(both, batch));
 }
 
 }  // namespace

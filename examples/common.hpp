@@ -87,8 +87,9 @@ inline Arguments split_arguments(const std::vector<std::string>& arguments,
   return split;
 }
 
-/// The text of --help: each option with its type, help, choices and default.
-inline std::string help_of(const models::OptionList& options) {
+/// The text of --help: each option with its type, help, choices and its value in `defaults`.
+template <class O>
+std::string help_of(const models::OptionTable<O>& options, const O& defaults) {
   std::string text, group;
   for (const models::Option& one : options) {
     if (one.group != group) text += "\n" + (group = one.group) + ":\n";
@@ -96,8 +97,8 @@ inline std::string help_of(const models::OptionList& options) {
     left.resize(std::max<std::size_t>(left.size() + 2, 32), ' ');
     std::string right = one.help;
     for (std::size_t i = 0; i < one.choices.size() && !one.is_flag; ++i)
-      right += (i == 0 ? "; one of " : ", ") + one.choices[i];
-    const std::string value = one.is_flag ? "" : one.get();
+      right += (i == 0 ? "; one of " : ", ") + models::with_hyphens(one.choices[i]);
+    const std::string value = one.is_flag ? "" : options.get(defaults, one);
     if (!value.empty() && right.find("(default") == right.npos) right += " [" + value + "]";
     std::istringstream words(right);
     std::size_t column = left.size();
@@ -111,13 +112,14 @@ inline std::string help_of(const models::OptionList& options) {
   return text;
 }
 
-/// Sets `options` from the command line, and returns the positional arguments. With --help, prints
+/// Sets options from the command line, and returns the positional arguments. With --help, prints
 /// `usage` and the options, and exits. Throws for an unknown option or an invalid value.
-inline std::vector<std::string> parse_command_line(int argc, char** argv, const std::string& usage,
-                                                   const models::OptionList& options) {
+template <class O>
+std::vector<std::string> parse_command_line(int argc, char** argv, const std::string& usage, O& o) {
+  const models::OptionTable<O>& options = models::options_of(o);
   const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
   if (std::ranges::find(typed, "--help") != typed.end()) {
-    std::cout << usage << "\n" << help_of(options);
+    std::cout << usage << "\n" << help_of(options, o);
     if (!std::cout.flush()) fail("standard output", "cannot be written");
     std::exit(0);
   }
@@ -129,7 +131,7 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
     const models::Option* one = models::find(options, name);
     if (!one) fail(in_quotes("--" + name), "unknown option; --help lists all options");
     try {
-      one->set(value);
+      options.set(o, *one, value);
     } catch (const Error& error) {
       throw Error("--" + std::string(error.what()));
     }
@@ -137,20 +139,20 @@ inline std::vector<std::string> parse_command_line(int argc, char** argv, const 
   return split.others;
 }
 
-/// Sets `options` to the values a model was trained with, then those in `free` from the command
+/// Sets all options to the values a model was trained with, then those in `free` from the command
 /// line. Throws if the command line changes another option.
-inline void parse_for_model(int argc, char** argv, const models::OptionList& options,
-                            const std::string& model,
-                            const std::map<std::string, std::string>& trained,
-                            const std::set<std::string>& free) {
+template <class O>
+void parse_for_model(int argc, char** argv, O& o, const std::string& model,
+                     const std::map<std::string, std::string>& trained,
+                     const std::set<std::string>& free) {
   try {
-    models::set_from(options, trained);
+    models::set_from(o, trained);
   } catch (const Error& error) {
     fail(model, error.what());
   }
-  const auto before = models::to_map(options);
-  parse_command_line(argc, argv, "", options);
-  for (const auto& [name, value] : models::to_map(options))
+  const auto before = models::to_map(o);
+  parse_command_line(argc, argv, "", o);
+  for (const auto& [name, value] : models::to_map(o))
     if (value != before.at(name) && !free.contains(name))
       fail("--" + name, model + " was trained with " + in_quotes(before.at(name)));
 }

@@ -241,13 +241,20 @@ void train(Index steps) {
             << ")\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";
 }
 
+struct Options {
+  Index steps = 1200;
+};
+
+models::OptionList fields_of(Options& o) {
+  return {models::option("steps", "number of updates", o.steps, 1, 1e9)};
+}
+
 int main(int argc, char** argv) {
   return examples::run_program("dates", [&] {
-    Index steps = 1200;
+    Options o;
     const auto dates = examples::parse_command_line(
-        argc, argv, "usage: dates [--steps NUMBER] trains; dates DATE ... converts to ISO 8601",
-        {models::option("steps", "number of updates", steps, 1, 1e9)});
-    if (dates.empty()) return train(steps), 0;
+        argc, argv, "usage: dates [--steps NUMBER] trains; dates DATE ... converts to ISO 8601", o);
+    if (dates.empty()) return train(o.steps), 0;
     Dates trained;
     trained.load();
     show(trained, dates);

@@ -164,20 +164,21 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-models::OptionList options_of(Options& o) {
+models::OptionList fields_of(Options& o) {
   using models::option;
-  return {option("look-back", "number of rows to read, L", o.look_back, 2, 1 << 16),
-          option("horizon", "number of rows to forecast, H", o.horizon, 1, 1 << 16),
-          option("segment", "rows per segment, w", o.segment, 1, 1 << 16),
-          option("hidden", "hidden size, N", o.hidden, 2, 1 << 16),
-          option("score", "attention score: additive, dot, general, ...; or none", o.score),
-          option("dropout", "dropout rate of annotations and outputs", o.dropout, 0, 0.99),
-          option("steps", "number of updates; linear: 3 times as many", o.steps, 1, 1e9),
-          option("rate", "learning rate of Adam; linear: 5 times this rate", o.rate, 1e-9, 2),
-          option("parts", "training, validation, test rows (default: 70, 10, 20 %)", o.parts, 1),
-          option("seed", "random seed: initial weights, order, dropout", o.seed, 0, 0x1p64),
-          option("weights", "file of the weights, written by train; its heat map: .svg", o.weights,
-                 "FILE")};
+  return {
+      option("look-back", "number of rows to read, L", o.look_back, 2, 1 << 16),
+      option("horizon", "number of rows to forecast, H", o.horizon, 1, 1 << 16),
+      option("segment", "rows per segment, w", o.segment, 1, 1 << 16),
+      option("hidden", "hidden size, N", o.hidden, 2, 1 << 16),
+      option("score", "attention score: additive, dot, general, ...; or none", o.score),
+      option("dropout", "dropout rate of annotations and outputs", o.dropout, 0, 0.99),
+      option("steps", "number of updates; linear: 3 times as many", o.steps, 1, 1e9),
+      option("rate", "learning rate of Adam; linear: 5 times this rate", o.rate, 1e-9, 2),
+      option("parts", "training, validation, test rows (default: 70, 10, 20 %)", o.parts, 1, 1e9),
+      option("seed", "random seed: initial weights, order, dropout", o.seed, 0, 0x1p64),
+      option("weights", "file of the weights, written by train; its heat map: .svg", o.weights,
+             "FILE")};
 }
 
 /// past (L, B, C) -> forecast (H, B, C); appends attention weights (S, B · C) per predicted segment
@@ -246,7 +247,7 @@ int run(int argc, char** argv) {
   const char* const usage =
       "usage: forecast train|evaluate|predict FILE.csv [--OPTION VALUE ...]; the first column has "
       "times, the others numbers; predict prints the next rows";
-  const auto typed = examples::parse_command_line(argc, argv, usage, options_of(o));
+  const auto typed = examples::parse_command_line(argc, argv, usage, o);
   const string command = typed.size() == 2 ? typed[0] : "", weights = o.weights;
   const bool trains = command == "train";
   if (!trains && command != "evaluate" && command != "predict") throw Error(usage);
@@ -256,8 +257,7 @@ int run(int argc, char** argv) {
   Table table = read_table(typed[1]);
   const string columns = fmt::format("{}", fmt::join(table.columns, ", "));
   const Safetensors file = trains ? Safetensors() : load_safetensors(weights);
-  if (!trains)
-    examples::parse_for_model(argc, argv, options_of(o), weights, file.metadata, {"weights"});
+  if (!trains) examples::parse_for_model(argc, argv, o, weights, file.metadata, {"weights"});
   if (!trains && nn::load_text(file.metadata, "columns") != columns)
     fail(typed[1], "its columns differ from those of " + weights);
   const Index L = o.look_back, H = o.horizon, rows = table.values.dim(0), C = table.values.dim(1);
@@ -279,7 +279,7 @@ int run(int argc, char** argv) {
   if (const string bad = first_non_finite(values); !bad.empty())
     fail(typed[1], "a value is too far from the mean of its column: " + bad);
   const auto snapshot = [&] {
-    Safetensors now{.tensors = {}, .metadata = models::to_map(options_of(o))};
+    Safetensors now{.tensors = {}, .metadata = models::to_map(o)};
     now.metadata["weights"] = "";  // the path may not be UTF-8
     now.metadata["columns"] = columns;
     for (const auto& [name, w] : parameters) now.add(name, w.value().clone());

@@ -26,7 +26,7 @@ struct Options {
   std::filesystem::path out = "gpt.safetensors";
 };
 
-models::OptionList options_of(Options& o) {
+models::OptionList fields_of(Options& o) {
   using models::option;
   constexpr double most = 1e6, longest = 16384;  // the time grows with the square of the context
   return {option("layers", "number of layers", o.layers, 1, 64),
@@ -142,7 +142,7 @@ void train(const std::string& file, Options o) {
   models::Codecs codecs;  // a language model has no source
   codecs.target = text.codec;
   const auto out = std::exchange(o.out, "");  // the path may not be UTF-8
-  models::save(out, model, params, codecs, models::to_map(options_of(o)));
+  models::save(out, model, params, codecs, models::to_map(o));
   write(model, text.codec, o);
   std::cout << "Try it: build/examples/gpt " << examples::in_shell(out.string()) << "\n";
 }
@@ -152,11 +152,11 @@ int main(int argc, char** argv) {
     Options o;
     const std::string usage =
         "usage: gpt TEXT.txt [OPTIONS] trains; gpt WEIGHTS.safetensors generates text";
-    const auto files = examples::parse_command_line(argc, argv, usage, options_of(o));
+    const auto files = examples::parse_command_line(argc, argv, usage, o);
     if (files.size() != 1) throw Error(usage);
     if (!files[0].ends_with(".safetensors")) return train(files[0], o), 0;
     const auto saved = models::load<models::TransformerLm>(files[0]);
-    examples::parse_for_model(argc, argv, options_of(o), files[0], saved.metadata, {"seed"});
+    examples::parse_for_model(argc, argv, o, files[0], saved.metadata, {"seed"});
     write(saved.model, saved.codecs.target, o);
     return 0;
   });

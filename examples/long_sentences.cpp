@@ -85,7 +85,7 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-models::OptionList options_of(Options& o) {
+models::OptionList fields_of(Options& o) {
   using models::option;
   return {option("steps", "number of updates, with 64 sentences each", o.steps, 1, 1e9),
           option("hidden", "hidden size of each layer; a multiple of 8", o.hidden, 8, 4096),
@@ -106,7 +106,7 @@ Row run(const typename Model::Options& own, double rate, Options o, const std::s
   const Task task(words_of_language, o.seed);
   nn::Parameters parameters(o.seed);
   const Model model(parameters, own);
-  const std::string options = fmt::format("{}", models::to_map(options_of(o)));
+  const std::string options = fmt::format("{}", models::to_map(o));
   if (!std::filesystem::exists(file) || load_safetensors(file).metadata["options"] != options) {
     nn::Adam adam(parameters);
     const nn::LinearDecay decay{rate, rate / 50, o.steps, o.steps / 2};  // after half of the steps
@@ -179,18 +179,29 @@ std::vector<Variant> variants(Index n) {
       luong("luong-sparsemax", "general", {.normalizer = nn::Normalizer::sparsemax})};
 }
 
-int experiment(int argc, char** argv) {
-  Options o;
+struct CommandLine {
+  Options of_training;
   std::string names, out = "long-sentences";
   bool quick = false;
-  models::OptionList options = options_of(o);
-  std::string all;
-  for (const Variant& one : variants(o.hidden)) all += (all.empty() ? "" : ", ") + one.name;
-  options.push_back(models::option("models", "comma-separated (default: " + all + ")", names));
-  options.push_back(models::option("out", "output directory of the weights", out, "DIRECTORY"));
-  options.push_back(models::flag("quick", "four models only: a minute on two cores", quick));
+};
+
+models::OptionList fields_of(CommandLine& o) {
+  models::OptionList all = fields_of(o.of_training);
+  std::string names;
+  for (const Variant& one : variants(o.of_training.hidden))
+    names += (names.empty() ? "" : ", ") + one.name;
+  const std::string help = "comma-separated (default: " + names + ")";
+  all.push_back(models::option("models", help, o.names, "TEXT"));
+  all.push_back(models::option("out", "output directory of the weights", o.out, "DIRECTORY"));
+  all.push_back(models::flag("quick", "four models only: a minute on two cores", o.quick));
+  return all;
+}
+
+int experiment(int argc, char** argv) {
+  CommandLine typed;
   const std::string usage = "usage: long_sentences [--quick] [--OPTION VALUE ...]";
-  if (!examples::parse_command_line(argc, argv, usage, options).empty()) throw Error(usage);
+  if (!examples::parse_command_line(argc, argv, usage, typed).empty()) throw Error(usage);
+  auto& [o, names, out, quick] = typed;
   if (o.hidden % 8 != 0)
     fail("--hidden", "expected a multiple of 8");  // half of it is split into four heads
   if (quick && names.empty()) names = "encoder-decoder,bahdanau,luong-general,luong-local-m";

@@ -128,21 +128,27 @@ void train(const models::ModelOptions& options, const Data& data, Index epochs,
             << "\n";
 }
 
+struct Options {
+  Index epochs = 10;
+  std::string weights = "papers.safetensors";
+};
+
+models::OptionList fields_of(Options& o) {
+  return {models::option("epochs", "passes over the training pairs", o.epochs, 1, 1e6),
+          models::option("weights", "output file of the best weights", o.weights, "FILE")};
+}
+
 int main(int argc, char** argv) {
   return examples::run_program("papers", [&] {
-    Index epochs = 10;
-    std::string weights = "papers.safetensors";
+    Options o;
     const std::string usage = "usage: papers MODEL PAIRS.tsv [OPTIONS]";
-    const auto arguments = examples::parse_command_line(
-        argc, argv, usage,
-        {models::option("epochs", "passes over the training pairs", epochs, 1, 1e6),
-         models::option("weights", "output file of the best weights", weights, "FILE")});
+    const auto arguments = examples::parse_command_line(argc, argv, usage, o);
     if (arguments.size() != 2) throw Error(usage);
-    examples::require_writable(weights, {arguments[1]});
+    examples::require_writable(o.weights, {arguments[1]});
     auto options = models::model_options(arguments[0]);
     models::set(options, "dropout", "0.2");
     models::set(options, "label-smoothing", "0.1");
-    train(options, read(arguments[1]), epochs, weights);
+    train(options, read(arguments[1]), o.epochs, o.weights);
     return 0;
   });
 }

@@ -41,7 +41,7 @@ struct Options {
   }
 };
 
-models::OptionList options_of(Options& o) {
+models::OptionList fields_of(Options& o) {
   return {option("model", "file of the weights and options; train also writes FILE.svg", o.model,
                  "FILE"),
           option("join", "maximum recordings of a speaker to join to an utterance", o.join, 1, 100),
@@ -359,7 +359,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
     const double error = evaluate(speech, held_out, /*beam=*/1, false).rate();
     if (error <= best) {
       best = error;
-      Safetensors file{.tensors = {}, .metadata = models::to_map(options_of(o))};
+      Safetensors file{.tensors = {}, .metadata = models::to_map(o)};
       file.metadata["model"] = "";  // the path may not be UTF-8
       file.metadata["vocabulary"] = text::to_json(speech.codec.vocabulary);
       nn::save_parameters(speech.parameters, file);
@@ -379,13 +379,13 @@ int main(int argc, char** argv) {
     const std::string usage =
         "speech train TRAIN.tsv VALID.tsv | evaluate LIST.tsv ... | recognise FILE ...; lines of a "
         "list: RECORDING TAB TRANSCRIPT [TAB SPEAKER], relative to the directory of the list";
-    const auto typed = examples::parse_command_line(argc, argv, usage, options_of(o));
+    const auto typed = examples::parse_command_line(argc, argv, usage, o);
     if (typed.size() == 3 && typed[0] == "train") return train(o, typed[1], typed[2]), 0;
     const bool evaluates = !typed.empty() && typed[0] == "evaluate";
     if (typed.size() < 2 || !(evaluates || typed[0] == "recognise")) fail("usage", usage);
     const Safetensors file = load_safetensors(o.model);
     if (!file.metadata.contains("sampling-rate")) fail(o.model, "is not a checkpoint of speech");
-    examples::parse_for_model(argc, argv, options_of(o), std::string(o.model), file.metadata,
+    examples::parse_for_model(argc, argv, o, std::string(o.model), file.metadata,
                               {"model", "join", "beam", "ctc"});
     const std::string& vocabulary = nn::load_text(file.metadata, "vocabulary");
     Speech speech{o, {o.tokenizer(), text::vocabulary_from_json(vocabulary)}};

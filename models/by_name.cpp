@@ -41,8 +41,8 @@ const ModelKind& model_kind(std::string_view name) {
   fail("model", "{} is not one of {}", in_quotes(name), fmt::join(names, ", "));
 }
 
-OptionList options_of(ModelOptions& o) {
-  OptionList all = std::visit([](auto& own) { return options_of(own); }, o.own);
+OptionList fields_of(ModelOptions& o) {
+  OptionList all = std::visit([](auto& own) { return fields_of(own); }, o.own);
   if (model_kind(o.name).attends)
     all.push_back(option("coverage-loss", "weight of the coverage loss", o.coverage_loss, 0, 1e6));
   all.push_back(option("label-smoothing",
@@ -51,24 +51,30 @@ OptionList options_of(ModelOptions& o) {
   return all;
 }
 
+const OptionTable<ModelOptions>& options_of(const ModelOptions& options) {
+  static const auto tables = [] {
+    std::map<std::string, OptionTable<ModelOptions>> all;
+    for (const ModelKind& kind : model_kinds())
+      all.emplace(kind.name, OptionTable<ModelOptions>(kind.defaults));
+    return all;
+  }();
+  return tables.at(model_kind(options.name).name);
+}
+
 void check_option(const ModelOptions& options, const std::string& name) {
+  if (find(options_of(options), name)) return;
   std::vector<const char*> having;
-  for (const ModelKind& kind : model_kinds()) {
-    ModelOptions defaults = kind.defaults;
-    if (!find(options_of(defaults), name)) continue;
-    if (options.name == kind.name) return;
-    having.push_back(kind.name);
-  }
+  for (const ModelKind& kind : model_kinds())
+    if (find(options_of(kind.defaults), name)) having.push_back(kind.name);
   if (!having.empty())
     fail(name, "the model {} has no such option, unlike {}", options.name, fmt::join(having, ", "));
 }
 
 void set(ModelOptions& options, const std::string& name, const std::string& value) {
   check_option(options, name);
-  const OptionList own = options_of(options);
-  const Option* const one = find(own, name);
+  const Option* const one = find(options_of(options), name);
   if (!one) fail(name, "the model {} has no such option", options.name);
-  one->set(value);
+  options_of(options).set(options, *one, value);
 }
 
 Index longest_source(const ModelOptions& options) {

@@ -40,14 +40,15 @@ std::span<const ModelKind> model_kinds();
 const ModelKind& model_kind(std::string_view name);
 inline ModelOptions model_options(std::string_view name) { return model_kind(name).defaults; }
 
-/// All options except the name and the vocabulary sizes.
-OptionList options_of(ModelOptions& options);
+/// All options of the model options.name except the vocabulary sizes.
+OptionList fields_of(ModelOptions& options);
+const OptionTable<ModelOptions>& options_of(const ModelOptions& options);
 
+/// Sets an option by name. Throws if the model has no such option; if only other models have it, the
+/// message lists these. Throws if the value is invalid.
+void set(ModelOptions& options, const std::string& name, const std::string& value);
 /// Throws if only other models have an option of that name; the message lists these models.
 void check_option(const ModelOptions& options, const std::string& name);
-
-/// Sets an option by name. Throws if the model has no such option, or if the value is invalid.
-void set(ModelOptions& options, const std::string& name, const std::string& value);
 
 /// Maximum source length that the model's score function accepts; 0 means no limit.
 Index longest_source(const ModelOptions& options);

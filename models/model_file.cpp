@@ -20,10 +20,11 @@ auto entry(const Metadata& metadata, const std::string& name, Read read) {
 
 }  // namespace
 
-void store(Safetensors& file, const std::string& name, const OptionList& options,
+void store(Safetensors& file, const std::string& name, Metadata options,
            const nn::Parameters& parameters, const Codecs& codecs) {
   nn::save_parameters(parameters, file);
-  for (const Option& one : options) file.metadata[one.name] = one.get();
+  options.merge(file.metadata);
+  file.metadata = std::move(options);
   file.metadata["model"] = name;
   file.metadata["format"] = file_format;
   for (const auto& [side, codec] :
@@ -71,7 +72,7 @@ ModelOptions options_from(const Metadata& metadata) {
   ModelOptions options = model_options(name);
   Metadata entries = metadata;  // files of models trained without these options lack them
   entries.insert({{"label-smoothing", "0"}, {"coverage-loss", "0"}});
-  set_from(options_of(options), entries);
+  set_from(options, entries);
   return options;
 }
 

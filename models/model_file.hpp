@@ -38,7 +38,7 @@ struct LoadedModel {
 
 namespace detail {
 
-void store(Safetensors& file, const std::string& name, const OptionList& options,
+void store(Safetensors& file, const std::string& name, Metadata options,
            const nn::Parameters& parameters, const Codecs& codecs);
 /// Throws unless the file has this format and the model `name`; an empty name means any model.
 Codecs codecs_of(const Safetensors& file, const std::string& name,
@@ -51,16 +51,18 @@ void require_used(const Safetensors& weights, const nn::Parameters& parameters);
 ModelOptions options_from(const Metadata& metadata);
 }  // namespace detail
 
-/// Adds metadata and parameters to a file. `model` is an NamedModel, or has a `name` and options().
+/// Adds metadata and parameters to a file. `model` is a NamedModel, or has a `name` and options().
 template <class M>
 void store(Safetensors& file, const M& model, const nn::Parameters& parameters,
            const Codecs& codecs) {
-  auto options = model.options();
-  if constexpr (std::is_same_v<M, NamedModel>) {
-    detail::store(file, options.name, options_of(options), parameters, codecs);
-  } else {
-    detail::store(file, M::name, options_of(options), parameters, codecs);
-  }
+  const auto& options = model.options();
+  const auto name = [&] {
+    if constexpr (std::is_same_v<M, NamedModel>)
+      return options.name;
+    else
+      return M::name;
+  };
+  detail::store(file, name(), to_map(options), parameters, codecs);
 }
 
 /// Writes a model file atomically: a failure leaves an old file unchanged. Of the metadata `more`,
@@ -93,7 +95,7 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
       return {*parameters, detail::options_from(file.metadata), sizes};
     } else {
       auto options = typename M::Options();
-      set_from(options_of(options), file.metadata);
+      set_from(options, file.metadata);
       options.source_vocabulary = sizes.source, options.target_vocabulary = sizes.target;
       return {*parameters, options};
     }

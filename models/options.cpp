@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -10,6 +11,12 @@
 #include <attune/tensor/fail.hpp>
 
 namespace attune::models {
+
+std::string with_hyphens(std::string text) {
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
 namespace {
 
 /// Formats a bound, with all digits if T is an integer. Clamps it to the largest T, which double
@@ -22,87 +29,129 @@ std::string bound(double value) {
 }
 
 template <class T>
-T number(const std::string& name, const std::string& text, double low, double high) {
+T number(const Option& option, const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto real = static_cast<double>(value);
-  if (error != std::errc() || end != text.data() + text.size() || !(real >= low && real <= high))
-    fail(name, "{} is not a {} from {} to {}", in_quotes(text),
-         std::is_integral_v<T> ? "whole number" : "number", bound<T>(low), bound<T>(high));
-  return value;
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(real >= option.low && real <= option.high))
+    fail(option.name, "{} is not a {} from {} to {}", in_quotes(text),
+         std::is_integral_v<T> ? "whole number" : "number", bound<T>(option.low),
+         bound<T>(option.high));
+  return value + T{};  // -0 is 0
+}
+
+std::vector<Index> numbers(const Option& option, const std::string& text) {
+  std::vector<Index> all;
+  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+    end = std::min(text.find(',', begin), text.size());
+    all.push_back(number<Index>(option, text.substr(begin, end - begin)));
+  }
+  return all;
+}
+
+std::size_t choice_of(const Option& option, const std::string& text) {
+  const auto at = std::ranges::find(option.choices, with_hyphens(text), with_hyphens);
+  if (at != option.choices.end()) return static_cast<std::size_t>(at - option.choices.begin());
+  std::vector<std::string> choices;
+  for (const std::string& choice : option.choices) choices.push_back(with_hyphens(choice));
+  fail(option.name, "{} is not one of {}", in_quotes(text), fmt::join(choices, ", "));
+}
+
+template <class T>
+constexpr bool is_paths = std::is_same_v<T, std::vector<std::filesystem::path>>;
+
+template <class T>
+std::string get(const Option& option, const void* at) {
+  const T& field = *static_cast<const T*>(at);
+  if constexpr (std::is_same_v<T, bool>) {
+    return with_hyphens(option.choices[field ? 1 : 0]);
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    return with_hyphens(std::string(field));
+  } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    return field.string();
+  } else if constexpr (std::is_same_v<T, std::vector<Index>>) {
+    return fmt::format("{}", fmt::join(field, ","));
+  } else if constexpr (is_paths<T>) {
+    return "";
+  } else {
+    return fmt::format("{}", field);
+  }
+}
+
+template <class T>
+void set(const Option& option, void* at, const std::string& text) {
+  T& field = *static_cast<T*>(at);
+  if constexpr (std::is_same_v<T, bool>) {
+    field = choice_of(option, text) != 0;
+  } else if constexpr (std::is_same_v<T, std::string_view>) {
+    field = option.choices[choice_of(option, text)];
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    field = number<T>(option, text);
+  } else if constexpr (std::is_same_v<T, std::vector<Index>>) {
+    field = numbers(option, text);
+  } else if constexpr (is_paths<T>) {
+    field.emplace_back(text);
+  } else {
+    field = text;
+  }
+}
+
+/// Other types have no range.
+template <class T>
+void check(const Option& option, const void* at) {
+  const T& field = *static_cast<const T*>(at);
+  if constexpr (std::is_same_v<T, std::string_view>) {
+    choice_of(option, std::string(field));
+  } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+    if (!(static_cast<double>(field) >= option.low && static_cast<double>(field) <= option.high))
+      number<T>(option, fmt::format("{}", field));
+  }
+}
+
+/// The value of an enum. Throws if it has no name.
+std::size_t value_of(const Option& option, const void* at) {
+  int value;
+  std::memcpy(&value, at, sizeof value);
+  if (value < 0 || value >= std::ssize(option.choices))
+    fail(option.name, "{} is not one of {}", value, fmt::join(option.choices, ", "));
+  return static_cast<std::size_t>(value);
 }
 
 }  // namespace
 
+namespace detail {
+
 template <class T>
-Option option(std::string name, std::string help, T& value, double low, double high) {
-  Option option{.name = std::move(name), .help = std::move(help), .type = "NUMBER"};
-  option.get = [&value] { return fmt::format("{}", value); };
-  option.set = [&value, name = option.name, low, high](const std::string& text) {
-    value = number<T>(name, text, low, high) + T{};  // -0 is 0
-  };
-  return option;
+const FieldAccess& field_access() {
+  static constexpr FieldAccess access{get<T>, set<T>, check<T>};
+  return access;
 }
-template Option option(std::string, std::string, double&, double, double);
-template Option option(std::string, std::string, Index&, double, double);
-template Option option(std::string, std::string, std::uint64_t&, double, double);
+template const FieldAccess& field_access<double>();
+template const FieldAccess& field_access<Index>();
+template const FieldAccess& field_access<std::uint64_t>();
+template const FieldAccess& field_access<std::string>();
+template const FieldAccess& field_access<std::filesystem::path>();
+template const FieldAccess& field_access<std::vector<Index>>();
+template const FieldAccess& field_access<std::vector<std::filesystem::path>>();
+template const FieldAccess& field_access<std::string_view>();
+template const FieldAccess& field_access<bool>();
 
-Option option(std::string name, std::string help, std::string& value, std::string type) {
-  Option option{.name = std::move(name), .help = std::move(help), .type = std::move(type)};
-  option.get = [&value] { return value; };
-  option.set = [&value](const std::string& text) { value = text; };
-  return option;
-}
-
-Option option(std::string name, std::string help, std::filesystem::path& value, std::string type) {
-  Option option{.name = std::move(name), .help = std::move(help), .type = std::move(type)};
-  option.get = [&value] { return value.string(); };
-  option.set = [&value](const std::string& text) { value = text; };
-  return option;
-}
-
-Option option(std::string name, std::string help, std::vector<Index>& values, Index low) {
-  Option option{.name = std::move(name), .help = std::move(help), .type = "LIST"};
-  option.get = [&values] { return fmt::format("{}", fmt::join(values, ",")); };
-  option.set = [&values, name = option.name, low](const std::string& text) {
-    std::vector<Index> all;
-    for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
-      end = std::min(text.find(',', begin), text.size());
-      all.push_back(
-          number<Index>(name, text.substr(begin, end - begin), static_cast<double>(low), 1e9));
-    }
-    values = std::move(all);
-  };
-  return option;
+template <>
+const FieldAccess& field_access<Enumeration>() {
+  static constexpr FieldAccess access{
+      [](const Option& option, const void* at) {
+        return with_hyphens(option.choices[value_of(option, at)]);
+      },
+      [](const Option& option, void* at, const std::string& text) {
+        const int value = static_cast<int>(choice_of(option, text));
+        std::memcpy(at, &value, sizeof value);
+      },
+      [](const Option& option, const void* at) { static_cast<void>(value_of(option, at)); }};
+  return access;
 }
 
-Option detail::choice(std::string name, std::string help, std::vector<std::string> names,
-                      std::function<std::size_t()> get, std::function<void(std::size_t)> set) {
-  for (std::string& one : names) std::ranges::replace(one, '_', '-');
-  Option option{.name = std::move(name), .help = std::move(help), .type = "NAME"};
-  option.choices = std::move(names);
-  option.get = [get, choices = option.choices] { return choices.at(get()); };
-  option.set = [set, name = option.name, choices = option.choices](std::string text) {
-    std::ranges::replace(text, '_', '-');
-    const auto at = std::ranges::find(choices, text);
-    if (at == choices.end())
-      fail(name, "{} is not one of {}", in_quotes(text), fmt::join(choices, ", "));
-    set(static_cast<std::size_t>(at - choices.begin()));
-  };
-  return option;
-}
-
-Option flag(std::string name, std::string help, bool& value) {
-  Option option = choice(std::move(name), std::move(help), value);
-  option.is_flag = true;
-  return option;
-}
-
-Option only_with(std::string needs, bool has_effect, Option option) {
-  std::ranges::replace(needs, '_', '-');
-  option.needs = std::move(needs), option.has_effect = has_effect;
-  return option;
-}
+}  // namespace detail
 
 const Option* find(const OptionList& options, const std::string& name) {
   const auto at = std::ranges::find(options, name, &Option::name);
@@ -116,18 +165,11 @@ void append(OptionList& options, OptionList part, const std::string& group) {
   }
 }
 
-std::map<std::string, std::string> to_map(const OptionList& options) {
-  std::map<std::string, std::string> map;
-  for (const Option& one : options) map[one.name] = one.get();
-  return map;
-}
-
-void set_from(const OptionList& options, const std::map<std::string, std::string>& map) {
-  for (const Option& one : options) {
-    const auto at = map.find(one.name);
-    if (at == map.end()) fail("options", "'" + one.name + "' is missing");
-    one.set(at->second);
-  }
+const std::string& entry_of(const std::map<std::string, std::string>& map,
+                            const std::string& name) {
+  const auto at = map.find(name);
+  if (at == map.end()) fail("options", "'" + name + "' is missing");
+  return at->second;
 }
 
 }  // namespace attune::models

@@ -1,11 +1,13 @@
-// Descriptions of the fields of an options struct. Command lines, config files, --help, checkpoints
-// and range checks all use the same description.
+// Tables of the fields of an options struct. Command lines, config files, --help, metadata of
+// checkpoints and range checks all use the same table.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,70 +15,145 @@
 
 namespace attune::models {
 
-/// Description of one option, bound to a field of a struct, which must outlive it.
-struct Option {
-  std::string name, help;
-  std::string type;                       ///< type of the value in --help: NUMBER, NAME, TEXT, ...
-  std::vector<std::string> choices = {};  ///< allowed values; empty: any value of the type
-  std::function<std::string()> get = {};  ///< reads the field
-  /// Sets the field. Throws if the text is not one of the choices or not a number in range. In
-  /// choices, "_" and "-" are equivalent.
-  std::function<void(const std::string&)> set = {};
-  bool is_flag = false;    ///< has no value on the command line; its presence means "yes"
-  std::string needs = {};  ///< the setting that it requires, such as "score multi-head"
-  bool has_effect = true;  ///< whether that setting was present when options_of was called
-  std::string group = {};  ///< heading in --help
-};
-
-/// The options of a struct, in the order of --help. Each options struct has a function
-///     OptionList options_of(LuongOptions& options);
-/// next to its definition, which defines the names, ranges and help texts.
-using OptionList = std::vector<Option>;
+struct Option;
 
 namespace detail {
 
-/// An option with the values `names`; get returns and set takes an index into them.
-Option choice(std::string name, std::string help, std::vector<std::string> names,
-              std::function<std::size_t()> get, std::function<void(std::size_t)> set);
+/// Access to fields of one type.
+struct FieldAccess {
+  std::string (*get)(const Option& option, const void* field);
+  void (*set)(const Option& option, void* field, const std::string& text);
+  void (*check)(const Option& option, const void* field);
+};
+struct Enumeration;  // stands for any enum of int
+/// For double, Index, std::uint64_t, std::string, path, lists of Index, lists of paths (to which
+/// each value is appended), string_view (one of the choices), bool, and Enumeration.
+template <class T>
+const FieldAccess& field_access();
 
 }  // namespace detail
 
-/// An option with a number in [low, high], of type double, Index or std::uint64_t.
+/// The description of one field of an options struct.
+struct Option {
+  std::string name, help;
+  std::string type;  ///< type of the value in --help: NUMBER, NAME, TEXT, ...
+  const detail::FieldAccess* access;
+  std::uintptr_t at;                      ///< address in the prototype; in a table, the offset
+  double low = 0, high = 0;               ///< range of numbers
+  std::vector<std::string> choices = {};  ///< allowed values, where "_" and "-" are equivalent
+  bool is_flag = false;    ///< has no value on the command line; its presence means "yes"
+  std::string group = {};  ///< heading in --help
+  std::string needs = {};  ///< the setting without which it has no effect, "score multi-head"
+  bool (*present)(const void* owner) = nullptr;  ///< whether that setting is present
+  std::uintptr_t owner = 0;                      ///< as `at`, of the struct that `present` reads
+};
+using OptionList = std::vector<Option>;
+
+/// An option with any text or path. --help shows `type`.
 template <class T>
-Option option(std::string name, std::string help, T& value, double low, double high);
-/// An option with any text. --help shows `type`.
-Option option(std::string name, std::string help, std::string& value, std::string type = "TEXT");
-Option option(std::string name, std::string help, std::filesystem::path& value,
-              std::string type = "FILE");
-/// An option with a comma-separated list of integers >= low.
-Option option(std::string name, std::string help, std::vector<Index>& values, Index low);
-
-/// An option with the values of an enum, whose names are given in the order of its values 0, 1,
-/// .... For bool the names are "no" and "yes".
+Option option(std::string name, std::string help, T& field,
+              std::string type = std::is_same_v<T, std::string> ? "TEXT" : "FILE") {
+  using Type = std::conditional_t<std::is_enum_v<T>, detail::Enumeration, T>;
+  static_assert(!std::is_enum_v<T> || sizeof(T) == sizeof(int));
+  return {std::move(name), std::move(help), std::move(type), &detail::field_access<Type>(),
+          reinterpret_cast<std::uintptr_t>(&field)};
+}
+/// An option with a number in [low, high], of type double, Index or std::uint64_t, or with a
+/// comma-separated list of such integers.
 template <class T>
-Option choice(std::string name, std::string help, T& value, std::vector<std::string> names) {
-  return detail::choice(
-      std::move(name), std::move(help), std::move(names),
-      [&value] { return static_cast<std::size_t>(value); },
-      [&value](std::size_t i) { value = static_cast<T>(i); });
+Option option(std::string name, std::string help, T& field, double low, double high) {
+  const char* const type = std::is_arithmetic_v<T> ? "NUMBER" : "LIST";
+  Option one = option(std::move(name), std::move(help), field, type);
+  one.low = low, one.high = high;
+  return one;
 }
-inline Option choice(std::string name, std::string help, bool& value) {
-  return choice(std::move(name), std::move(help), value, {"no", "yes"});
+/// An option with the values of a bool or an enum, whose names are given in the order of its values
+/// 0, 1, ..., or with these names.
+template <class T>
+Option choice(std::string name, std::string help, T& field,
+              std::vector<std::string> names = {"no", "yes"}) {
+  Option one = option(std::move(name), std::move(help), field, "NAME");
+  one.choices = std::move(names);
+  return one;
 }
-/// A bool option without a value on the command line; its presence means true.
-Option flag(std::string name, std::string help, bool& value);
-
-/// The option, which requires the setting `needs`. `has_effect` tells whether that setting is
-/// present. If it is not, giving the option is an error.
-Option only_with(std::string needs, bool has_effect, Option option);
-
+/// The same without a value on the command line; its presence means "yes".
+template <class T>
+Option flag(std::string name, std::string help, T& field) {
+  Option one = choice(std::move(name), std::move(help), field);
+  one.is_flag = true;
+  return one;
+}
+/// The option, which has an effect only with the setting `needs`: if Present(owner) is true.
+template <auto Present, class Owner>
+Option only_with(std::string needs, const Owner& owner, Option option) {
+  option.needs = std::move(needs);
+  option.present = [](const void* o) -> bool { return Present(*static_cast<const Owner*>(o)); };
+  option.owner = reinterpret_cast<std::uintptr_t>(&owner);
+  return option;
+}
 /// The option of that name, or nullptr.
 const Option* find(const OptionList& options, const std::string& name);
-/// Appends the options of a nested struct. Options without a heading get the heading `group`.
+/// Appends options. Those without a heading get the heading `group`.
 void append(OptionList& options, OptionList part, const std::string& group = {});
-/// Names and values, such as "hidden" -> "256".
-std::map<std::string, std::string> to_map(const OptionList& options);
+
+/// The text of a choice in --help: "_" is replaced by "-".
+std::string with_hyphens(std::string text);
+/// The entry of a map. Throws if there is none.
+const std::string& entry_of(const std::map<std::string, std::string>& map, const std::string& name);
+
+/// The options of a struct O, in the order of --help. Each options struct has a function
+///     OptionList fields_of(LuongOptions& prototype);
+/// next to its definition, which describes its fields; `options_of` makes a table of it.
+template <class O>
+class OptionTable : public OptionList {
+ public:
+  /// A table for structs that equal the prototype where fields_of(prototype) depends on it.
+  explicit OptionTable(O prototype) : OptionTable(fields_of(prototype), prototype) {}
+  /// A table of these fields of a prototype.
+  OptionTable(OptionList fields, const O& prototype) : OptionList(std::move(fields)) {
+    for (Option& one : *this) {
+      one.at -= reinterpret_cast<std::uintptr_t>(&prototype);
+      if (one.present) one.owner -= reinterpret_cast<std::uintptr_t>(&prototype);
+    }
+  }
+
+  /// The value of an option, as text.
+  std::string get(const O& o, const Option& one) const {
+    return one.access->get(one, reinterpret_cast<const char*>(&o) + one.at);
+  }
+  /// Throws, and changes nothing, if the text is not one of the choices or not a number in range.
+  void set(O& o, const Option& one, const std::string& text) const {
+    one.access->set(one, reinterpret_cast<char*>(&o) + one.at, text);
+  }
+  /// Whether the setting that the option needs is present.
+  bool has_effect(const O& o, const Option& one) const {
+    return !one.present || one.present(reinterpret_cast<const char*>(&o) + one.owner);
+  }
+  /// Throws if a field is out of range; the message names the option.
+  void check(const O& o) const {
+    for (const Option& one : *this)
+      one.access->check(one, reinterpret_cast<const char*>(&o) + one.at);
+  }
+};
+
+/// The table of the options of O.
+template <class O>
+const OptionTable<O>& options_of(const O&) {
+  static const OptionTable<O> table{O()};
+  return table;
+}
+
+/// Names and values of all options, such as "hidden" -> "256".
+template <class O>
+std::map<std::string, std::string> to_map(const O& o) {
+  std::map<std::string, std::string> map;
+  for (const Option& one : options_of(o)) map[one.name] = options_of(o).get(o, one);
+  return map;
+}
 /// Sets all options from a map. Throws if one is missing or invalid; ignores other entries.
-void set_from(const OptionList& options, const std::map<std::string, std::string>& map);
+template <class O>
+void set_from(O& o, const std::map<std::string, std::string>& map) {
+  for (const Option& one : options_of(o)) options_of(o).set(o, one, entry_of(map, one.name));
+}
 
 }  // namespace attune::models

@@ -14,39 +14,47 @@ Option tied_option(Tied& tied) {
 
 namespace {
 
+constexpr auto is_multi_head = [](const nn::ScoreOptions& o) { return o.kind == "multi_head"; };
+constexpr auto is_location = [](const nn::ScoreOptions& o) { return o.kind == "location"; };
+constexpr auto is_location_aware = [](const nn::ScoreOptions& o) {
+  return o.kind == "location_aware";
+};
+constexpr auto is_concat = [](const nn::ScoreOptions& o) { return o.kind == "concat"; };
+constexpr auto has_window = [](const nn::AttentionOptions& o) {
+  return o.window != nn::Window::global;
+};
+
 /// The options of a score and of its attention.
-OptionList options_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
+OptionList fields_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
   constexpr double longest = 1 << 20;
   std::vector<std::string> kinds;
   for (const nn::ScoreKind& kind : nn::score_kinds()) kinds.emplace_back(kind.name);
-  const auto at = [&score] {
-    return static_cast<std::size_t>(&nn::score_kind(score.kind) - nn::score_kinds().data());
-  };
-  const auto set = [&score](std::size_t i) { score.kind = nn::score_kinds()[i].name; };
-  const auto only_for = [&](const std::string& kind, Option one) {
-    return only_with("score " + kind, score.kind == kind, std::move(one));
-  };
   return {
-      detail::choice("score", "attention score function", kinds, at, set),
+      choice("score", "attention score function", score.kind, kinds),
       option("attention", "attention size A of additive, concat, multi-head and location-aware",
              score.attention, 1, largest_size),
-      only_for("multi_head",
-               option("heads", "number of heads of multi-head", score.heads, 1, largest_size)),
-      only_for("location",
-               option("longest", "maximum source length of location", score.longest, 1, longest)),
-      only_for("location_aware", option("filters", "number of filters of location-aware",
-                                        score.filters, 1, largest_size)),
-      only_for("location_aware",
-               option("radius", "filter radius of location-aware, in positions to each side",
-                      score.radius, 0, longest)),
-      only_for("concat", choice("concat-form", "concat: learnt matrix or identity for the memory",
-                                score.concat, {"full", "identity"})),
+      only_with<is_multi_head>(
+          "score multi-head", score,
+          option("heads", "number of heads of multi-head", score.heads, 1, largest_size)),
+      only_with<is_location>(
+          "score location", score,
+          option("longest", "maximum source length of location", score.longest, 1, longest)),
+      only_with<is_location_aware>(
+          "score location-aware", score,
+          option("filters", "number of filters of location-aware", score.filters, 1, largest_size)),
+      only_with<is_location_aware>(
+          "score location-aware", score,
+          option("radius", "filter radius of location-aware, in positions to each side",
+                 score.radius, 0, longest)),
+      only_with<is_concat>("score concat", score,
+                           choice("concat-form", "concat: learnt matrix or identity for the memory",
+                                  score.concat, {"full", "identity"})),
       choice("coverage", "whether the score uses the sum of previous weights", score.coverage,
              {"none", "summed"}),
       choice("window", "source positions that a step attends to", attention.window,
              {"global", "local-m", "local-p"}),
-      only_with(
-          "a window", attention.window != nn::Window::global,
+      only_with<has_window>(
+          "a window", attention,
           option("half-width", "half-width D of the window", attention.half_width, 1, longest)),
       choice("normalizer", "function from scores to weights", attention.normalizer,
              {"softmax", "sparsemax"})};
@@ -71,7 +79,7 @@ OptionList paper_options(Options& o) {
                          {"forward", "backward", "bidirectional"}));
   all.push_back(
       choice("cell", "cell of encoder and decoder", o.cell, {"lstm", "gru", "gru-reset-before"}));
-  if constexpr (requires { o.score; }) append(all, options_of(o.score, o.attention));
+  if constexpr (requires { o.score; }) append(all, fields_of(o.score, o.attention));
   if constexpr (requires { o.input_feeding; })
     all.push_back(choice("input-feeding", "previous readout is a decoder input", o.input_feeding));
   if constexpr (requires { o.readout; })
@@ -92,10 +100,10 @@ OptionList paper_options(Options& o) {
 
 }  // namespace
 
-OptionList options_of(BahdanauOptions& options) { return paper_options(options); }
-OptionList options_of(LuongOptions& options) { return paper_options(options); }
-OptionList options_of(EncoderDecoderOptions& options) { return paper_options(options); }
-OptionList options_of(SutskeverOptions& options) { return paper_options(options); }
+OptionList fields_of(BahdanauOptions& options) { return paper_options(options); }
+OptionList fields_of(LuongOptions& options) { return paper_options(options); }
+OptionList fields_of(EncoderDecoderOptions& options) { return paper_options(options); }
+OptionList fields_of(SutskeverOptions& options) { return paper_options(options); }
 
 WordEncoderOptions encoder_options(const BahdanauOptions& o) {
   // A direct score requires annotations of the size of the decoder's state.

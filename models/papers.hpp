@@ -34,7 +34,7 @@ struct BahdanauOptions {
   double embedding_dropout = -1, annotation_dropout = -1, readout_dropout = -1;
 };
 
-OptionList options_of(BahdanauOptions& options);
+OptionList fields_of(BahdanauOptions& options);
 /// Options of the bidirectional encoder. If the score is `direct` (ScoreKind), each direction has
 /// size H / 2, so that annotations and decoder state have the same size.
 WordEncoderOptions encoder_options(const BahdanauOptions& options);
@@ -196,7 +196,7 @@ struct LuongOptions {
   double readout_dropout = -1;  // applied to h̃
 };
 
-OptionList options_of(LuongOptions& options);
+OptionList fields_of(LuongOptions& options);
 WordEncoderOptions encoder_options(const LuongOptions& options);
 
 /// Decoder of Luong et al. (2015): stacked recurrent layers, initialised with the final states of
@@ -286,7 +286,7 @@ struct EncoderDecoderOptions {
   double embedding_dropout = -1, readout_dropout = -1;
 };
 
-OptionList options_of(EncoderDecoderOptions& options);
+OptionList fields_of(EncoderDecoderOptions& options);
 WordEncoderOptions encoder_options(const EncoderDecoderOptions& options);
 
 /// Decoder of "Learning phrase representations using RNN encoder-decoder" (Cho et al., 2014; A.1):
@@ -354,7 +354,7 @@ struct SutskeverOptions {
   double embedding_dropout = -1, readout_dropout = -1;
 };
 
-OptionList options_of(SutskeverOptions& options);
+OptionList fields_of(SutskeverOptions& options);
 WordEncoderOptions encoder_options(const SutskeverOptions& options);
 
 /// Decoder of "Sequence to sequence learning with neural networks" (Sutskever, Vinyals and Le,

@@ -24,8 +24,7 @@ inline constexpr double largest_size = 1 << 16, most_layers = 64, highest_dropou
 /// Returns the options. Throws if one is out of range; the message names the option.
 template <class Options>
 const Options& checked(const Options& options) {
-  Options copy = options;
-  for (const Option& one : options_of(copy)) one.set(one.get());
+  options_of(options).check(options);
   return options;
 }
 

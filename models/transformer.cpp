@@ -41,7 +41,7 @@ nn::Init vectors_init(const TransformerOptions& o) {
 
 }  // namespace
 
-OptionList options_of(TransformerOptions& o) {
+OptionList fields_of(TransformerOptions& o) {
   const auto rate = [](const char* name, const char* help, double& value, double low) {
     return option(name, help, value, low, highest_dropout);
   };

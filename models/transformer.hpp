@@ -22,7 +22,7 @@ struct TransformerOptions {
   Index alignment_layer = 0;
 };
 
-OptionList options_of(TransformerOptions& options);
+OptionList fields_of(TransformerOptions& options);
 
 /// Embeddings times √D, positional encoding and dropout (sections 3.4 and 3.5).
 class TransformerEmbedding {

@@ -56,13 +56,13 @@ void print(const Model& model) {
   line("checksum", model.checksum.empty() ? "none" : model.checksum + ", verified");
   say("\n");
   TrainOptions names;
-  models::ModelOptions own = model.model.options();
-  const models::OptionList of_model = models::options_of(own);
+  const models::ModelOptions& own = model.model.options();
+  const models::OptionTable<models::ModelOptions>& of_model = models::options_of(own);
   for (const models::Option& one : options_of(names))
     if (one.group != "Run" && one.group != "Model") line(one.name, model.entry(one.name));
   say("\n");
   line("model", own.name);
-  for (const models::Option& one : of_model) line(one.name, one.get());
+  for (const models::Option& one : of_model) line(one.name, of_model.get(own, one));
   say("\n");
   line("source", kinds_of(model.source())), line("target", kinds_of(model.target()));
   say("\n");
@@ -83,9 +83,9 @@ int average(const UseOptions& o) {
   Model mean = Model::load(files.front());
   // Entries that must be equal, so that averaging the weights is meaningful.
   std::vector<std::string> names(std::begin(codec_entries), std::end(codec_entries));
-  models::ModelOptions own = mean.model.options();
   names.insert(names.end(), {"model", "seed"});
-  for (const models::Option& one : models::options_of(own)) names.push_back(one.name);
+  for (const models::Option& one : models::options_of(mean.model.options()))
+    names.push_back(one.name);
   const double share = 1.0 / static_cast<double>(files.size());
   std::vector<Tensor> sums;
   for (const auto& [name, w] : *mean.parameters) sums.push_back(zeros(w.shape(), DType::f64));

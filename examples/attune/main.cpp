@@ -86,10 +86,12 @@ Typed read_arguments(const std::vector<std::string>& arguments, const models::Op
   return typed;
 }
 
-int show_help(const Command& command, const models::OptionList& options, bool more) {
+template <class O>
+int show_help(const Command& command, const models::OptionTable<O>& options, const O& o,
+              bool more) {
   const auto& [name, what, example, positional, bit, run] = command;
   say("{}\nUsage: attune {} [OPTIONS] {}\n{}\n{}Example: attune {} {}\n", what, name, positional,
-      examples::help_of(options),
+      examples::help_of(options, o),
       more ? fmt::format("More options: attune {} --help-all\n", name) : "", name, example);
   return 0;
 }
@@ -132,14 +134,14 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
   };
   TrainOptions o = defaults;
   for (const Given& given : typed.given)  // first: the checkpoint to resume selects the model
-    if (given.name == "out" || given.name == "resume") set_given(options_of(o), {given});
+    if (given.name == "out" || given.name == "resume") set_given(o, {given});
   const bool resumes = o.resumes();
   o = with_given(resumes ? stored_options(o.last()) : defaults);
   if (typed.help) {
-    models::OptionList shown = options_of(o);
+    models::OptionTable<TrainOptions> shown = options_of(o);
     if (!typed.help_all)
       std::erase_if(shown, [](const models::Option& one) { return !basic.contains(one.name); });
-    return show_help(command, shown, !typed.help_all);
+    return show_help(command, shown, o, !typed.help_all);
   }
   if (o.seeds > 1 && workers().count() > 1)
     fail("--seeds",
@@ -150,7 +152,7 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     survey = survey_of(o);
     if (!survey->has_sentences()) o = with_given(train_options(false));
   }
-  check_effects(options_of(o), typed.given);
+  check_effects(o, typed.given);
   use_threads(o.threads);
   return train(o, survey);
 }
@@ -158,7 +160,7 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
 int run_use(const Command& command, const std::vector<std::string>& arguments) {
   UseOptions o;
   const Typed typed = read_arguments(arguments, options_of(o, command.bit), command.positional);
-  if (typed.help) return show_help(command, options_of(o, command.bit), false);
+  if (typed.help) return show_help(command, options_of(o, command.bit), o, false);
   require_once(typed, 1, "target");
   check_workers(command.name, typed);
   constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
@@ -169,14 +171,14 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
       return g.place.empty() && g.name == in_file.name;
     });
   });
-  set_given(options_of(o, command.bit), given);
+  set_given(o, command.bit, given);
   if (command.positional.ends_with("...")) {
     o.sources = typed.others;
   } else {
     if (!typed.others.empty()) o.file = typed.others[0];
     if (typed.others.size() > 1) o.target = typed.others[1];
   }
-  check_effects(options_of(o, command.bit), given);
+  check_effects(o, command.bit, given);
   use_threads(o.threads);
   return command.run(o);
 }

@@ -12,19 +12,10 @@
 namespace attune::pairs {
 namespace {
 
-using models::choice, models::flag, models::only_with, models::option, models::Option,
-    models::OptionList;
+using models::append, models::choice, models::flag, models::only_with, models::option,
+    models::Option, models::OptionList, models::OptionTable;
 
 constexpr double many = 1e9;
-
-/// A file option that can be repeated; each value is appended.
-Option paths(const char* name, const char* help, std::vector<std::filesystem::path>& to) {
-  return {.name = name,
-          .help = help,
-          .type = "PATH",
-          .get = [] { return std::string(); },
-          .set = [&to](const std::string& text) { to.emplace_back(text); }};
-}
 
 /// --config and --threads of all commands.
 OptionList common_options(std::string& config, Index& threads) {
@@ -36,26 +27,45 @@ OptionList common_options(std::string& config, Index& threads) {
                  threads, 0, 1024)};
 }
 
-Option swap(text::Columns& columns, bool has_effect) {
-  Option field =
-      choice("swap", "the first column of the TSV is the target", columns, {"no", "yes"});
-  field.is_flag = true;
-  return only_with("PAIRS in a TSV", has_effect, field);
+constexpr const char* swap_needs = "PAIRS in a TSV";
+Option swap(text::Columns& columns) {
+  return flag("swap", "the first column of the TSV is the target", columns);
 }
 
 Option tokens(const char* name, const char* help, Tokens& value) {
   return choice(name, help, value, {"auto", "words", "characters", "decomposed", "bpe", "unigram"});
 }
 
+// Settings that other options need.
+constexpr auto learns_subwords = [](const TrainOptions& o) {
+  return std::ranges::any_of(std::array{o.source_tokens, o.target_tokens}, [&](Tokens t) {
+    if (t == Tokens::automatic) t = o.tokens;
+    return t == Tokens::automatic || are_subwords(t);
+  });
+};
+constexpr auto counts_tokens = [](const TrainOptions& o) {
+  return o.source_vocabulary.empty() || (!o.joint && o.target_vocabulary.empty());
+};
+constexpr auto has_tsv = [](const TrainOptions& o) {
+  return o.train_target.empty() || (!o.valid.empty() && o.valid_target.empty());
+};
+constexpr auto has_valid = [](const TrainOptions& o) { return !o.valid.empty(); };
+constexpr auto holds_out = [](const TrainOptions& o) { return o.valid.empty(); };
+constexpr auto has_alignments = [](const TrainOptions& o) { return !o.alignments.empty(); };
+constexpr auto has_seeds = [](const TrainOptions& o) { return o.seeds > 1; };
+constexpr auto searches = [](const UseOptions& o) { return !o.sample; };
+constexpr auto samples = [](const UseOptions& o) { return o.sample; };
+constexpr auto prints_text = [](const UseOptions& o) { return !o.json; };
+constexpr auto prints_alignments = [](const UseOptions& o) { return o.gold.empty(); };
+constexpr auto has_pairs = [](const UseOptions& o) { return !o.file.empty(); };
+constexpr auto has_pairs_in_tsv = [](const UseOptions& o) {
+  return !o.file.empty() && o.target.empty();
+};
+constexpr auto exports_nothing = [](const UseOptions& o) { return o.exported.empty(); };
+
 OptionList data_options(TrainOptions& o) {
-  const bool subwords =
-      std::ranges::any_of(std::array{o.source_tokens, o.target_tokens}, [&](Tokens t) {
-        if (t == Tokens::automatic) t = o.tokens;
-        return t == Tokens::automatic || are_subwords(t);
-      });
   const auto counted = [&](Option one) {
-    const bool counts = o.source_vocabulary.empty() || (!o.joint && o.target_vocabulary.empty());
-    return only_with("a vocabulary to count", counts, std::move(one));
+    return only_with<counts_tokens>("a vocabulary to count", o, std::move(one));
   };
   return {
       option("train",
@@ -65,11 +75,12 @@ OptionList data_options(TrainOptions& o) {
       option("valid",
              "validation pairs, which select the best weights (default: held out from --train)",
              o.valid),
-      only_with("--valid", !o.valid.empty(),
-                option("valid-target", "text file with the targets of --valid", o.valid_target)),
-      swap(o.columns, o.train_target.empty() || (!o.valid.empty() && o.valid_target.empty())),
-      only_with(
-          "held-out pairs, which --valid replaces", o.valid.empty(),
+      only_with<has_valid>(
+          "--valid", o,
+          option("valid-target", "text file with the targets of --valid", o.valid_target)),
+      only_with<has_tsv>(swap_needs, o, swap(o.columns)),
+      only_with<holds_out>(
+          "held-out pairs, which --valid replaces", o,
           option("held-out",
                  "without --valid: hold out this many pairs for validation, at most a tenth of all",
                  o.held_out, 1, many)),
@@ -80,9 +91,10 @@ OptionList data_options(TrainOptions& o) {
              o.tokens),
       tokens("source-tokens", "tokenisation of the source only", o.source_tokens),
       tokens("target-tokens", "tokenisation of the target only", o.target_tokens),
-      only_with("--tokens bpe or unigram", subwords,
-                option("pieces", "number of subwords to learn per side, or for both with --joint",
-                       o.pieces, 10, many)),
+      only_with<learns_subwords>(
+          "--tokens bpe or unigram", o,
+          option("pieces", "number of subwords to learn per side, or for both with --joint",
+                 o.pieces, 10, many)),
       option("source-pieces", "SentencePiece model of the source, or of both sides with --joint",
              o.source_pieces, "FILE"),
       option("target-pieces", "SentencePiece model of the target", o.target_pieces, "FILE"),
@@ -113,30 +125,22 @@ OptionList data_options(TrainOptions& o) {
              o.longest, 1, many)};
 }
 
+/// set_given and train_options_from select the model before they set the other options.
 OptionList model_options_of(TrainOptions& o) {
-  Option name{
-      .name = "model", .help = "model to train; default sizes depend on the data", .type = "NAME"};
+  std::string help = "model to train; default sizes depend on the data";
   for (const models::ModelKind& kind : models::model_kinds())
-    name.help += fmt::format("; {}: {}", kind.name, kind.what);
-  name.get = [&o] { return o.model.name; };
-  name.set = [](const std::string&) {};  // set_given and train_options_from do, before the others
-  OptionList all = {name};
-  models::append(all, options_of(o.model));
+    help += fmt::format("; {}: {}", kind.name, kind.what);
+  OptionList all = {option("model", help, o.model.name, "NAME")};
+  append(all, fields_of(o.model));
   return all;
 }
 
 OptionList training_options(TrainOptions& o) {
-  Option epochs = option(
-      "epochs",
-      "passes over the training data; unless 0, replaces --steps of a config file (default for "
-      "sentences: 30)",
-      o.epochs, 0, many);
-  epochs.set = [&o, set = epochs.set](const std::string& text) {
-    set(text);
-    if (o.epochs > 0) o.steps = 0;  // of a config file or a checkpoint
-  };
   return {
-      epochs,
+      option("epochs",
+             "passes over the training data; unless 0, replaces --steps of a config file (default "
+             "for sentences: 30)",
+             o.epochs, 0, many),
       option("steps", "number of updates; 0: by --epochs, or else 8000 and at least 12 epochs",
              o.steps, 0, many),
       option("minutes", "stop training after this many minutes; 0: no limit", o.minutes, 0, many),
@@ -158,9 +162,10 @@ OptionList training_options(TrainOptions& o) {
              "halve the learning rate after this many validations without improvement; 0: never",
              o.halve, 0, many),
       option("weight-decay", "decoupled weight decay of matrices", o.weight_decay, 0, 10),
-      only_with("--alignments", !o.alignments.empty(),
-                option("guided-alignment", "with --alignments: weight of the alignment loss",
-                       o.guided_alignment, 0, many)),
+      only_with<has_alignments>(
+          "--alignments", o,
+          option("guided-alignment", "with --alignments: weight of the alignment loss",
+                 o.guided_alignment, 0, many)),
       option("seed", "random seed of initial weights, order of pairs and dropout", o.seed, 0, 1e18),
       option("average", "decay of the moving average of the weights, which is validated; 0: none",
              o.average, 0, 0.999999),
@@ -194,12 +199,13 @@ OptionList run_options(TrainOptions& o) {
       flag("resume", "resume from last.safetensors in --out, if it exists", o.resume),
       option("seeds", "train an ensemble of this many models with different seeds", o.seeds, 1,
              1000),
-      only_with("--seeds", o.seeds > 1,
-                option("jobs",
-                       "with --seeds: trainings that run in parallel, on one thread each (default: "
-                       "--threads)",
-                       o.jobs, 0, 1024))};
-  models::append(all, common_options(o.config, o.threads));
+      only_with<has_seeds>(
+          "--seeds", o,
+          option("jobs",
+                 "with --seeds: trainings that run in parallel, on one thread each (default: "
+                 "--threads)",
+                 o.jobs, 0, 1024))};
+  append(all, common_options(o.config, o.threads));
   return all;
 }
 
@@ -207,7 +213,7 @@ constexpr unsigned measures = evaluate_command | compare_command | report_comman
 
 OptionList search_options(UseOptions& o) {
   const auto of_search = [&](Option one) {
-    return only_with("beam search, which --sample replaces", !o.sample, std::move(one));
+    return only_with<searches>("beam search, which --sample replaces", o, std::move(one));
   };
   return {of_search(option("beam", "beam size; 1: greedy search", o.search.beam, 1, 1000)),
           of_search(option("length-penalty",
@@ -222,30 +228,33 @@ OptionList search_options(UseOptions& o) {
 }
 
 OptionList predict_options(UseOptions& o) {
-  const auto sampled = [&](Option one) { return only_with("--sample", o.sample, std::move(one)); };
-  return {flag("sample", "sample from the model's distribution instead of beam search", o.sample),
-          sampled(option("temperature", "with --sample: temperature; below 1 favours likely tokens",
-                         o.sampling.temperature, 1e-3, 1e3)),
-          sampled(option("top-k", "with --sample: sample from the k most likely tokens; 0: all",
-                         o.sampling.top_k, 0, 1 << 30)),
-          sampled(option(
-              "top-p",
-              "with --sample: draw among the most likely tokens, up to this probability in total",
-              o.sampling.top_p, 1e-9, 1)),
-          sampled(option("seed", "with --sample: random seed", o.sampling.seed, 0, 1e18)),
-          option("batch", "sources per batch", o.batch, 1, 4096),
-          flag("replace-unknown",
-               "replace a predicted <unk> by the source token with the largest attention weight",
-               o.replace_unknown),
-          only_with("text output, which --json replaces", !o.json,
-                    choice("format",
-                           "columns: source TAB prediction TAB probability; text: predictions only",
-                           o.format, {"columns", "text"}))};
+  const auto sampled = [&](Option one) {
+    return only_with<samples>("--sample", o, std::move(one));
+  };
+  return {
+      flag("sample", "sample from the model's distribution instead of beam search", o.sample),
+      sampled(option("temperature", "with --sample: temperature; below 1 favours likely tokens",
+                     o.sampling.temperature, 1e-3, 1e3)),
+      sampled(option("top-k", "with --sample: sample from the k most likely tokens; 0: all",
+                     o.sampling.top_k, 0, 1 << 30)),
+      sampled(option(
+          "top-p",
+          "with --sample: draw among the most likely tokens, up to this probability in total",
+          o.sampling.top_p, 1e-9, 1)),
+      sampled(option("seed", "with --sample: random seed", o.sampling.seed, 0, 1e18)),
+      option("batch", "sources per batch", o.batch, 1, 4096),
+      flag("replace-unknown",
+           "replace a predicted <unk> by the source token with the largest attention weight",
+           o.replace_unknown),
+      only_with<prints_text>(
+          "text output, which --json replaces", o,
+          choice("format", "columns: source TAB prediction TAB probability; text: predictions only",
+                 o.format, {"columns", "text"}))};
 }
 
 OptionList align_options(UseOptions& o) {
   const auto shown = [&](Option one) {
-    return only_with("alignments, which --gold replaces", o.gold.empty(), std::move(one));
+    return only_with<prints_alignments>("alignments, which --gold replaces", o, std::move(one));
   };
   return {
       shown(choice("format",
@@ -273,56 +282,56 @@ void naming(const Given& given, Set set) {
 
 }  // namespace
 
-OptionList options_of(TrainOptions& o) {
+OptionList fields_of(TrainOptions& o) {
   OptionList all;
-  models::append(all, data_options(o), "Data");
-  models::append(all, model_options_of(o), "Model");
-  models::append(all, training_options(o), "Training");
-  models::append(all, validation_options(o), "Validation");
-  models::append(all, run_options(o), "Run");
+  append(all, data_options(o), "Data");
+  append(all, model_options_of(o), "Model");
+  append(all, training_options(o), "Training");
+  append(all, validation_options(o), "Validation");
+  append(all, run_options(o), "Run");
   return all;
 }
 
-OptionList options_of(UseOptions& o, unsigned command) {
+namespace {
+
+OptionList fields_of(UseOptions& o, unsigned command) {
   OptionList all;
   const auto add = [&](unsigned commands, OptionList some) {
-    if ((commands & command) != 0) models::append(all, std::move(some));
+    if ((commands & command) != 0) append(all, std::move(some));
   };
   add(~(average_command | inspect_command),
-      {paths("model",
-             command == compare_command
-                 ? "checkpoint, or output directory of train; repeated for each model to compare"
-                 : "checkpoint, or output directory of train (default: the newer one of "
-                   "attune-model and build/quickstart); several models, or a directory of train "
-                   "--seeds, form an ensemble",
-             o.models)});
+      {option("model",
+              command == compare_command
+                  ? "checkpoint, or output directory of train; repeated for each model to compare"
+                  : "checkpoint, or output directory of train (default: the newer one of "
+                    "attune-model and build/quickstart); several models, or a directory of train "
+                    "--seeds, form an ensemble",
+              o.models, "PATH")});
   add(evaluate_command,
-      {paths("reference", "text file with more references for BLEU and chrF; can be repeated",
-             o.references)});
+      {option("reference", "text file with more references for BLEU and chrF; can be repeated",
+              o.references, "PATH")});
   add(measures | align_command | score_command,
-      {only_with(
-           "PAIRS", !o.file.empty(),
+      {only_with<has_pairs>(
+           "PAIRS", o,
            option("target", "text file with the targets, if PAIRS has only sources", o.target)),
-       swap(o.columns, !o.file.empty() && o.target.empty())});
+       only_with<has_pairs_in_tsv>(swap_needs, o, swap(o.columns))});
   add(predict_command, {option("file", "text file with one source per line", o.file)});
   add(measures | predict_command | align_command, search_options(o));
-  Option unknown =
-      choice("unk",
-             command == predict_command ? "allow <unk> in predictions; implied by --replace-unknown"
-                                        : "allow <unk> as a target token",
-             o.search.output_tokens, {"no", "yes"});
-  unknown.is_flag = true;
-  add(measures | predict_command | align_command | score_command, {unknown});
+  add(measures | predict_command | align_command | score_command,
+      {flag("unk",
+            command == predict_command ? "allow <unk> in predictions; implied by --replace-unknown"
+                                       : "allow <unk> as a target token",
+            o.search.output_tokens)});
   add(report_command | predict_command,
-      {only_with("beam search, which --sample replaces", !o.sample,
-                 option("best", "number of predictions per source (n-best list)", o.search.best, 1,
-                        1000))});
+      {only_with<searches>("beam search, which --sample replaces", o,
+                           option("best", "number of predictions per source (n-best list)",
+                                  o.search.best, 1, 1000))});
   add(predict_command, predict_options(o));
   add(align_command, align_options(o));
   add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none (split at blanks)", o.bleu,
                         {"as-trained", "13a", "none"})});
-  add(compare_command,
-      {option("lengths", "maximum source lengths, in words, of the BLEU columns", o.lengths, 0)});
+  add(compare_command, {option("lengths", "maximum source lengths, in words, of the BLEU columns",
+                               o.lengths, 0, many)});
   add(report_command, {option("live",
                               "page built by examples/page/build.sh; instead of a report, write a "
                               "copy of it that runs the model in a browser",
@@ -333,8 +342,8 @@ OptionList options_of(UseOptions& o, unsigned command) {
               "--source-pieces and --source-vocabulary",
               o.exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {only_with(
-          "alignments, which --gold replaces", o.gold.empty(),
+      {only_with<prints_alignments>(
+          "alignments, which --gold replaces", o,
           option("out",
                  command == average_command ? "output file (default: average.safetensors)"
                  : command == report_command
@@ -343,10 +352,30 @@ OptionList options_of(UseOptions& o, unsigned command) {
                                                : "output file (default: standard output)",
                  o.out))});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
-      {only_with("text output, which --export replaces", o.exported.empty(),
-                 flag("json", "print JSON, one object per line", o.json))});
+      {only_with<exports_nothing>("text output, which --export replaces", o,
+                                  flag("json", "print JSON, one object per line", o.json))});
   add(~0u, common_options(o.config, o.threads));
   return all;
+}
+
+}  // namespace
+
+const OptionTable<TrainOptions>& options_of(const TrainOptions& options) {
+  static const auto tables = [] {
+    std::map<std::string, OptionTable<TrainOptions>> all;
+    for (const models::ModelKind& kind : models::model_kinds()) {
+      TrainOptions prototype;
+      prototype.model = kind.defaults;
+      all.emplace(kind.name, OptionTable<TrainOptions>(prototype));
+    }
+    return all;
+  }();
+  return tables.at(options.model.name);
+}
+
+OptionTable<UseOptions> options_of(const UseOptions&, unsigned commands) {
+  UseOptions prototype;
+  return {fields_of(prototype, commands), prototype};
 }
 
 TrainOptions train_options(bool sentences) {
@@ -365,17 +394,20 @@ TrainOptions train_options(bool sentences) {
 void set_model(TrainOptions& o, const std::string& name) {
   if (name == o.model.name) return;
   o.model = models::model_options(name);
-  const OptionList own = options_of(o.model);
-  const char* size = o.sentences ? "256" : "128";
-  for (const auto& [option, value] :
-       {std::pair("embedding", o.sentences ? "256" : "64"),
-        {"hidden", size},
-        {"attention", size},
-        {"readout", size},
-        {name == "transformer" ? "" : "encoder-layers", o.sentences ? "1" : "2"},
-        {"dropout", o.sentences ? "0.2" : "0.3"},
-        {"label-smoothing", "0.1"}})
-    if (const Option* one = models::find(own, option)) one->set(value);
+  o.model.label_smoothing = 0.1;
+  const Index size = o.sentences ? 256 : 128;
+  const double dropout = o.sentences ? 0.2 : 0.3;
+  const auto set_sizes = [&](auto& own) {
+    if constexpr (requires { own.layer; }) {
+      own.layer.size = size, own.layer.dropout = dropout;
+    } else {
+      own.embedding = o.sentences ? 256 : 64, own.hidden = size, own.dropout = dropout;
+      if constexpr (requires { own.readout; }) own.readout = size;
+      if constexpr (requires { own.score; }) own.score.attention = size;
+      if constexpr (requires { own.encoder_layers; }) own.encoder_layers = o.sentences ? 1 : 2;
+    }
+  };
+  std::visit(set_sizes, o.model.own);
 }
 
 std::vector<Given> read_config(const std::filesystem::path& path) {
@@ -399,7 +431,10 @@ std::vector<Given> read_config(const std::filesystem::path& path) {
   return all;
 }
 
-void set_given(const OptionList& options, const std::vector<Given>& given) {
+namespace {
+
+template <class O>
+void set_in(const OptionTable<O>& options, O& o, const std::vector<Given>& given) {
   for (const Given& one : given) {
     const Option* option = models::find(options, one.name);
     if (!option) {
@@ -409,44 +444,49 @@ void set_given(const OptionList& options, const std::vector<Given>& given) {
     naming(one, [&] {
       if (one.value.empty() && (option->type == "FILE" || option->type == "PATH"))
         fail(one.name, "the path is empty");
-      option->set(one.value);
+      options.set(o, *option, one.value);
     });
+    if constexpr (std::is_same_v<O, TrainOptions>) {
+      if (one.name == "epochs" && o.epochs > 0) o.steps = 0;  // of a config file or a checkpoint
+    }
   }
 }
 
-void set_given(TrainOptions& o, const std::vector<Given>& given) {
-  for (const Given& one : given)
-    if (one.name == "model") naming(one, [&] { set_model(o, one.value); });
-  const OptionList options = options_of(o);
-  for (const Given& one : given)
-    if (!models::find(options, one.name))
-      naming(one, [&] { models::check_option(o.model, one.name); });
-  set_given(options, given);
-}
-
-void check_effects(const OptionList& options, const std::vector<Given>& given) {
+template <class O>
+void check_effects_in(const OptionTable<O>& options, const O& o, const std::vector<Given>& given) {
   for (const Given& typed : given) {
     const Option* one = models::find(options, typed.name);
-    if (one && typed.place.empty() && !one->has_effect)
+    if (one && typed.place.empty() && !options.has_effect(o, *one))
       fail("--" + typed.name, fmt::format("has no effect without {}", one->needs));
   }
 }
 
-namespace {
-
-/// The options that a checkpoint stores.
-OptionList stored_part(TrainOptions& o) {
-  OptionList all = options_of(o);
-  std::erase_if(all, [](const Option& one) { return one.group == "Run"; });
-  all.push_back(choice("sentences", "", o.sentences));
-  return all;
-}
-
 }  // namespace
 
-Metadata to_metadata(const TrainOptions& options) {
-  TrainOptions o = options;
-  return models::to_map(stored_part(o));
+void set_given(TrainOptions& o, const std::vector<Given>& given) {
+  for (const Given& one : given)
+    if (one.name == "model") naming(one, [&] { set_model(o, one.value); });
+  for (const Given& one : given)
+    if (!models::find(options_of(o), one.name))
+      naming(one, [&] { models::check_option(o.model, one.name); });
+  set_in(options_of(o), o, given);
+}
+void set_given(UseOptions& o, unsigned command, const std::vector<Given>& given) {
+  set_in(options_of(o, command), o, given);
+}
+
+void check_effects(const TrainOptions& o, const std::vector<Given>& given) {
+  check_effects_in(options_of(o), o, given);
+}
+void check_effects(const UseOptions& o, unsigned command, const std::vector<Given>& given) {
+  check_effects_in(options_of(o, command), o, given);
+}
+
+Metadata to_metadata(const TrainOptions& o) {
+  Metadata all{{"sentences", o.sentences ? "yes" : "no"}};
+  for (const Option& one : options_of(o))
+    if (one.group != "Run") all[one.name] = options_of(o).get(o, one);
+  return all;
 }
 
 TrainOptions train_options_from(const Metadata& metadata) {
@@ -454,7 +494,9 @@ TrainOptions train_options_from(const Metadata& metadata) {
   o.model = models::model_options(nn::load_text(metadata, "model"));
   Metadata all = metadata;
   for (const char* newer : {"nfc", "sentences"}) all.emplace(newer, "no");  // in old checkpoints
-  models::set_from(stored_part(o), all);
+  for (const Option& one : options_of(o))
+    if (one.group != "Run") options_of(o).set(o, one, models::entry_of(all, one.name));
+  o.sentences = all.at("sentences") == "yes";
   return o;
 }
 

@@ -142,9 +142,10 @@ enum : unsigned {
 
 /// Options in the groups Data, Model, Training, Validation and Run. The group Model depends on
 /// `options.model.name`, which set_model changes.
-models::OptionList options_of(TrainOptions& options);
+models::OptionList fields_of(TrainOptions& options);
+const models::OptionTable<TrainOptions>& options_of(const TrainOptions& options);
 /// Options of the given commands (bit flags).
-models::OptionList options_of(UseOptions& options, unsigned commands);
+models::OptionTable<UseOptions> options_of(const UseOptions& options, unsigned commands);
 
 /// Defaults for sentences, or for shorter pairs.
 TrainOptions train_options(bool sentences);
@@ -160,9 +161,10 @@ struct Given {
 std::vector<Given> read_config(const std::filesystem::path& path);
 /// Sets the options in order, but "model" first. Throws for an unknown option or an invalid value.
 void set_given(TrainOptions& options, const std::vector<Given>& given);
-void set_given(const models::OptionList& options, const std::vector<Given>& given);
+void set_given(UseOptions& options, unsigned command, const std::vector<Given>& given);
 /// Throws for a command-line option without effect.
-void check_effects(const models::OptionList& options, const std::vector<Given>& given);
+void check_effects(const TrainOptions& options, const std::vector<Given>& given);
+void check_effects(const UseOptions& options, unsigned command, const std::vector<Given>& given);
 
 /// Converts to and from the metadata of a checkpoint: all options except the group Run. Throws for
 /// a missing or invalid entry.

@@ -117,7 +117,7 @@ void Run::check_equal_workers() const {
 }
 
 double Run::mean_loss() const {
-  return loss_weights_ > 0 ? loss_sum_ / loss_weights_ : shown_loss_;
+  return state_.loss_weights > 0 ? state_.loss_sum / state_.loss_weights : state_.shown_loss;
 }
 
 bool Run::goes_on(Index total) {
@@ -136,8 +136,8 @@ bool Run::goes_on(Index total) {
          : options_.minutes > 0 && seconds() >= 60 * options_.minutes
              ? fmt::format("out of time, --minutes {}", options_.minutes)
              : "";
-  if (!end_.empty() && step_ > 0 && !validated_) pending_ = true;
-  if (!is_due() && unsaved_ && line_.empty() && step_ > 0 && step_ % log_every == 0)
+  if (!end_.empty() && step_ > 0 && !state_.validated) pending_ = true;
+  if (!is_due() && unsaved_ && state_.line.empty() && step_ > 0 && step_ % log_every == 0)
     write_log(report::Json::object(), false);
   if (!end_.empty() && !pending_) return false;
   if (!stop_) return true;
@@ -175,16 +175,16 @@ bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
   if (gradients.all().empty()) return false;
   const auto [usable, message] = divergence_.observe(loss, parameters_, gradients);
   if (!message.empty()) complain("step {}: {}\n", step_ + 1, message);
-  rate_ = rate;
+  state_.rate = rate;
   if (usable) {
     nn::clip_by_global_norm(gradients, 1.0);
     adam.set_rate(rate);
     adam.step(gradients);
     if (average_) average_->update();
-    loss_sum_ += loss * tokens, loss_weights_ += tokens;
+    state_.loss_sum += loss * tokens, state_.loss_weights += tokens;
   }
   ++step_;
-  validated_ = false, unsaved_ = true, line_.clear();
+  state_.validated = false, unsaved_ = true, state_.line.clear();
   // Computed here to exclude the time of validations.
   tokens_ += tokens, per_second_ = tokens_ / std::max(1e-9, seconds_since(logged_));
   if (divergence_.skipped_in_a_row() >= most_skipped) {
@@ -197,16 +197,17 @@ bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
 }
 
 void Run::show(bool line) {
-  const std::string text = fmt::format("{:5.0f} tokens/s  loss {:.4f}{}{}", per_second_,
-                                       mean_loss(), status_.empty() ? "" : "  ", status_);
+  const std::string text =
+      fmt::format("{:5.0f} tokens/s  loss {:.4f}{}{}", per_second_, mean_loss(),
+                  state_.status.empty() ? "" : "  ", state_.status);
   if (!is_silent())
     shown_->show(step_, text, line,
                  options_.minutes > 0 ? TimeLimit{seconds(), 60 * options_.minutes} : TimeLimit{});
 }
 
 bool Run::is_due() const {
-  return pending_ ||
-         (!validated_ && step_ > 0 && (step_ % options_.validate_every == 0 || step_ >= total_));
+  return pending_ || (!state_.validated && step_ > 0 &&
+                      (step_ % options_.validate_every == 0 || step_ >= total_));
 }
 
 void Run::with_average(const std::function<void()>& validation) try {
@@ -221,7 +222,7 @@ void Run::with_average(const std::function<void()>& validation) try {
 }
 
 void Run::save_best(std::string result) {
-  best_ = std::move(result);
+  state_.best = std::move(result);
   saving_ = true;
   std::optional<nn::ScopedAverage> averaged;
   if (average_) averaged.emplace(*average_);
@@ -232,25 +233,25 @@ void Run::save_best(std::string result) {
 /// save_best comes before: a run that is killed in between computes the same best weights again.
 /// The line of the log comes after: it is also in the checkpoint, from which resuming adds it.
 void Run::save(const report::Json& measures, std::string status) {
-  status_ = std::move(status);
-  validated_ = true, pending_ = false;
+  state_.status = std::move(status);
+  state_.validated = true, pending_ = false;
   write_log(measures, true);
   show(true);
 }
 
 void Run::write_log(const report::Json& measures, bool saves) {
-  shown_loss_ = mean_loss();
+  state_.shown_loss = mean_loss();
   report::Json fields{{"step", step_}};
   if (data_.epoch) fields["epoch"] = data_.epoch();
-  fields.update({{"loss", shown_loss_},
-                 {"rate", rate_},
+  fields.update({{"loss", state_.shown_loss},
+                 {"rate", state_.rate},
                  {"tokens_per_s", std::round(per_second_)},
                  {"seconds", std::round(10 * seconds()) / 10},
                  {"skipped", divergence_.skipped()}});
   fields.update(memory_fields());
   fields.update(measures);
-  line_ = report::json_line(fields);
-  loss_sum_ = loss_weights_ = tokens_ = 0;
+  state_.line = report::json_line(fields);
+  state_.loss_sum = state_.loss_weights = tokens_ = 0;
   if (saves) save_last();
   if (log_) log_->write(fields);
   logged_ = Clock::now();
@@ -277,17 +278,16 @@ Safetensors Run::checkpoint() const {
   return file;
 }
 
-/// What last.safetensors contains beyond checkpoint() and the state of other objects.
-models::OptionList Run::state() {
+models::OptionList fields_of(RunState& s) {
   using models::option;
-  return {models::choice("validated", "", validated_, {"0", "1"}),
-          option("loss_sum", "", loss_sum_, -inf, inf),
-          option("loss_weights", "", loss_weights_, 0, inf),
-          option("shown_loss", "", shown_loss_, -inf, inf),
-          option("rate_before", "", rate_, 0, inf),
-          option("log_line", "", line_),
-          option("best_result", "", best_),
-          option("status", "", status_)};
+  return {models::choice("validated", "", s.validated, {"0", "1"}),
+          option("loss_sum", "", s.loss_sum, -inf, inf),
+          option("loss_weights", "", s.loss_weights, 0, inf),
+          option("shown_loss", "", s.shown_loss, -inf, inf),
+          option("rate_before", "", s.rate, 0, inf),
+          option("log_line", "", s.line),
+          option("best_result", "", s.best),
+          option("status", "", s.status)};
 }
 
 void Run::save_last() {
@@ -295,7 +295,7 @@ void Run::save_last() {
   if (is_first_worker()) {
     Safetensors file = checkpoint();
     for (const Saved& one : progress_) one.save(file);
-    file.metadata.merge(models::to_map(state()));
+    file.metadata.merge(models::to_map(state_));
     divergence_.save(file.metadata);
     if (average_) average_->save(file);
     save_safetensors(files_.last(), file);
@@ -318,11 +318,11 @@ void Run::resume() {
     divergence_.load(file.metadata);
     step_ = nn::load_count(file.metadata, "step");
     seconds_before_ = nn::load_number(file.metadata, "seconds", 0, 1e10);
-    models::set_from(state(), file.metadata);
-    if (!best_.empty() && !std::filesystem::exists(files_.best()))
+    models::set_from(state_, file.metadata);
+    if (!state_.best.empty() && !std::filesystem::exists(files_.best()))
       complain("{} is missing: the next validation that improves on it writes it again\n",
                files_.best().string());
-    files_.cut_log(step_, line_);
+    files_.cut_log(step_, state_.line);
   });
   products_before_ = nn::load_text(file.metadata, "products");
   const InPrecision products_now(precision_);
@@ -330,16 +330,16 @@ void Run::resume() {
     complain("matrix products were computed by {} before: results differ in their last bits\n",
              products_before_);
   }
-  pending_ = !validated_ && step_ > 0 && step_ % options_.validate_every == 0;
+  pending_ = !state_.validated && step_ > 0 && step_ % options_.validate_every == 0;
 }
 
 int Run::finish() {
   shown_.reset();
   const bool stopped = stop_ && end_.empty();
   const std::string end = stopped ? "stopped" : end_.empty() ? "no improvement" : end_;
-  const std::filesystem::path file = best_.empty() ? files_.last() : files_.best();
+  const std::filesystem::path file = state_.best.empty() ? files_.last() : files_.best();
   say("{} after {} steps, {}: {}\n{}products: {}\n", end, step_, duration(seconds()),
-      best_.empty() ? "no validation yet" : best_,
+      state_.best.empty() ? "no validation yet" : state_.best,
       std::filesystem::exists(file) ? file.string() + "\n" : "", products_of_run());
   return stopped ? interrupted_status() : 0;
 }

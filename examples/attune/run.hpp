@@ -57,6 +57,16 @@ struct RunData {
   std::function<Index()> epoch = {};         // current epoch, for the log
 };
 
+/// What last.safetensors contains beyond Run::checkpoint() and the state of other objects.
+struct RunState {
+  bool validated = false;  // at this step
+  double loss_sum = 0, loss_weights = 0, shown_loss = 0;
+  double rate = 0;   // of the last update
+  std::string line;  // of the log, for this step
+  std::string best, status;
+};
+models::OptionList fields_of(RunState& state);
+
 /// The state of a training loop. Each iteration calls goes_on; if trains(), backward and update;
 /// then validate and, if it returns a result, save_best and save. finish follows the loop. Create
 /// the RunDirectory first, which locks the files, then data and model, then the Run, whose
@@ -128,7 +138,6 @@ class Run {
   void show(bool line);
   std::string products_of_run() const;
   Safetensors checkpoint() const;
-  models::OptionList state();
   void save_last();
   void resume();
   double mean_loss() const;
@@ -146,14 +155,11 @@ class Run {
   std::optional<report::LogWriter> log_;
   std::optional<Progress> shown_;
   Index step_ = 0, total_ = 0;
-  bool pending_ = false;    // a validation of this step
-  bool validated_ = false;  // at this step
-  bool unsaved_ = false;    // last.safetensors is older than this step
-  bool saving_ = false;     // a save is in progress, or has failed
-  std::string line_;        // of the log, for this step
-  std::string best_, status_, end_;
-  double rate_ = 0;  // of the last update
-  double loss_sum_ = 0, loss_weights_ = 0, shown_loss_ = 0;
+  bool pending_ = false;  // a validation of this step
+  bool unsaved_ = false;  // last.safetensors is older than this step
+  bool saving_ = false;   // a save is in progress, or has failed
+  RunState state_;
+  std::string end_;
   double seconds_before_ = 0, tokens_ = 0, per_second_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;
   double agreed_seconds_ = 0;    // the first worker's time

@@ -59,9 +59,9 @@ template <class Options>
 Options chosen(Options options, const models::Vocabularies& sizes, const Json& choices) {
   options.source_vocabulary = sizes.source, options.target_vocabulary = sizes.target;
   options.embedding = 32, options.hidden = 64, options.readout = 64;
-  const models::OptionList list = models::options_of(options);
+  const models::OptionTable<Options>& table = models::options_of(options);
   for (const auto& [name, value] : choices.items())
-    if (const models::Option* one = models::find(list, name)) one->set(value);
+    if (const models::Option* one = models::find(table, name)) table.set(options, *one, value);
   return options;
 }
 

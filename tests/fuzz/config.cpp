@@ -21,7 +21,7 @@ void fuzz_one(std::string_view input) {
   if (!given) return;
   fuzz::accepted([&] {
     pairs::UseOptions use;
-    return pairs::set_given(pairs::options_of(use, pairs::predict_command), *given), true;
+    return pairs::set_given(use, pairs::predict_command, *given), true;
   });
   pairs::TrainOptions options = pairs::train_options(true);
   if (!fuzz::accepted([&] { return pairs::set_given(options, *given), true; })) return;

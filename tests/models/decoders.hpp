@@ -229,11 +229,11 @@ inline models::ModelOptions options_from(const std::string& text, const std::str
   std::string word;
   words >> word;
   models::ModelOptions options = models::model_options(word);
-  const models::OptionList own = models::options_of(options);
+  const auto& own = models::options_of(options);
   const auto set = [&](const std::string& change, bool required) {
     const auto equals = change.find('=');
     const models::Option* option = models::find(own, change.substr(0, equals));
-    if (option) option->set(change.substr(equals + 1));
+    if (option) own.set(options, *option, change.substr(equals + 1));
     if (!option && required) throw Error(text + ": there is no such option: " + change);
   };
   while (defaults >> word) set(word, false);

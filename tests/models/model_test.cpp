@@ -86,26 +86,28 @@ TEST_CASE(
   for (const models::ModelKind& kind : models::model_kinds()) {
     CAPTURE(kind.name);
     ModelOptions options = models::model_options(kind.name);
-    for (const models::Option& option : options_of(options)) {
+    const auto& table = options_of(options);
+    for (const models::Option& option : table) {
       CAPTURE(option.name);
       CHECK_FALSE(option.help.empty());
-      const std::string before = option.get();
+      const std::string before = table.get(options, option);
       std::vector<std::string> values = option.choices;
       if (values.empty()) values = {option.name.ends_with("dropout") ? "0.25" : "0.5", "1", "3"};
       for (const std::string& value : values) {
-        if (error_of([&] { option.set(value); }) != "no error") continue;  // a whole number
-        CHECK(option.get() == value);
+        if (error_of([&] { table.set(options, option, value); }) != "no error")
+          continue;  // a whole number
+        CHECK(table.get(options, option) == value);
         if (value != before) break;
       }
-      CHECK(option.get() != before);
+      CHECK(table.get(options, option) != before);
       for (const std::string bad : {"", "foo", "-2", "nan", "1x"})
-        CHECK(error_of([&] { option.set(bad); }).starts_with(option.name + ": "));
+        CHECK(error_of([&] { table.set(options, option, bad); }).starts_with(option.name + ": "));
     }
-    const auto map = to_map(options_of(options));
-    CHECK(map.size() == options_of(options).size());
+    const auto map = to_map(options);
+    CHECK(map.size() == table.size());
     ModelOptions back = models::model_options(kind.name);
-    set_from(options_of(back), map);
-    CHECK(to_map(options_of(back)) == map);
+    set_from(back, map);
+    CHECK(to_map(back) == map);
   }
 }
 
@@ -128,9 +130,9 @@ TEST_CASE("NamedModel: an option of other models is an error that names these mo
   models::set(options, "score", "scaled-dot");
   models::set(options, "score", "scaled_dot");
   CHECK(std::get<models::BahdanauOptions>(options.own).score.kind == "scaled_dot");
-  auto map = to_map(options_of(options));
+  auto map = to_map(options);
   map.erase("hidden");
-  CHECK_ERROR("options: 'hidden' is missing", set_from(options_of(options), map));
+  CHECK_ERROR("options: 'hidden' is missing", set_from(options, map));
   nn::Parameters params(1);
   options.name = "luong";
   CHECK_ERROR("model: the options belong to another model than luong",
@@ -144,15 +146,18 @@ TEST_CASE("NamedModel: an option of other models is an error that names these mo
 TEST_CASE("NamedModel: an option names the setting that it requires") {
   ModelOptions options = models::model_options("luong");
   const auto option = [&](const char* name) { return *models::find(options_of(options), name); };
-  CHECK_FALSE(option("heads").has_effect);
+  const auto has_effect = [&](const char* name) {
+    return options_of(options).has_effect(options, option(name));
+  };
+  CHECK_FALSE(has_effect("heads"));
   CHECK(option("heads").needs == "score multi-head");
   CHECK(option("half-width").needs == "a window");
   CHECK(option("hidden").needs.empty());
   CHECK(models::longest_source(options) == 0);
   models::set(options, "score", "location");
   models::set(options, "window", "local-m");
-  CHECK(option("longest").has_effect);
-  CHECK(option("half-width").has_effect);
+  CHECK(has_effect("longest"));
+  CHECK(has_effect("half-width"));
   CHECK(models::longest_source(options) == 100);
   CHECK(models::longest_source(models::model_options("transformer")) == 0);
 }

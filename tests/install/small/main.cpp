@@ -30,7 +30,7 @@ using namespace attune;
 models::BahdanauOptions options_of(const Safetensors& file, const text::Vocabulary& source,
                                    const text::Vocabulary& target) {
   models::BahdanauOptions options;
-  models::set_from(models::options_of(options), file.metadata);
+  models::set_from(options, file.metadata);
   options.source_vocabulary = source.size();
   options.target_vocabulary = target.size();
   return options;

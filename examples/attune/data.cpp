@@ -151,14 +151,13 @@ text::SentencePiece learn_pieces(const Texts& lines, const char* of, Tokens toke
     return learnt;
   } catch (const Error& error) {
     say("\n");
-    const std::string what = error.what(), few = "smaller than required_chars. ", other = " vs ";
-    // SentencePiece's message suggests options that attune does not have.
-    const std::size_t at = what.find(few) == what.npos ? what.npos : what.find(other);
+    // SentencePiece's message on too few suggests options that attune does not have.
+    const Index least = text::SentencePiece::least_pieces(lines);
     fail(fmt::format("--pieces {}", o.pieces),
-         at == what.npos ? what
-                         : fmt::format("too few, since each character of {} is one of the "
-                                       "subwords: expected at least {}",
-                                       of, std::atol(what.c_str() + at + other.size())));
+         o.pieces >= least ? error.what()
+                           : fmt::format("too few, since each character of {} is one of the "
+                                         "subwords: expected at least {}",
+                                         of, least));
   }
 }
 
@@ -222,7 +221,7 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   }
   for (const std::size_t side : {0, 1})
     if (const auto& truecaser = truecasers[side]) {
-      if (kind_of(*made[side]).starts_with("decomposed"))
+      if (text::decomposes(*made[side]))
         fail("--truecase", "does not support decomposed characters, expected other --tokens");
       made[side] = made[side]->with(std::make_shared<text::Truecaser>(*truecaser));
     }

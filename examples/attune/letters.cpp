@@ -144,6 +144,10 @@ Tokenizer decomposed_characters() {
   return Tokenizer(Characters{}).with(std::make_shared<const Decomposition>());
 }
 
+bool decomposes(const Tokenizer& tokenizer) {
+  return dynamic_cast<const Decomposition*>(tokenizer.rewriter()) != nullptr;
+}
+
 Truecaser::Truecaser(std::vector<std::string> words, bool capitals)
     : words_(std::move(words)), capitals_(capitals), known_(words_.begin(), words_.end()) {
   for (const std::string& word : words_) best_.emplace(folded_case(word), word);

@@ -131,11 +131,11 @@ std::string normalized(std::string_view line, bool nfc) {
 }
 
 std::string kind_of(const text::Tokenizer& tokenizer) {
-  if (tokenizer.pieces()) return "subwords";
-  const std::string json = to_json(tokenizer);
-  return json.find("\"words\"") != json.npos      ? "words between blanks"
-         : json.find("\"decomposed") != json.npos ? "decomposed characters"
-                                                  : "characters";
+  using Kind = text::Tokenizer::Kind;
+  return tokenizer.kind() == Kind::pieces  ? "subwords"
+         : tokenizer.kind() == Kind::words ? "words between blanks"
+         : text::decomposes(tokenizer)     ? "decomposed characters"
+                                           : "characters";
 }
 
 std::string kinds_of(const text::Codec& codec) {

@@ -84,9 +84,9 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   // A resumed run takes tokenizers and vocabularies from its checkpoint. Loading throws if the
   // checkpoint's sizes and tensors disagree, before memory of these sizes is allocated.
   Codecs codecs = o.resumes() ? Model::load(last).codecs : make_codecs(o, survey);
-  models::AnyModelOptions own = o.model;
-  if (models::find(models::options_of(own), "tied")->get() == "all" &&
-      to_json(codecs.source.vocabulary) != to_json(codecs.target.vocabulary))
+  const bool ties_all =
+      std::visit([](const auto& own) { return own.tied == models::Tied::all; }, o.model.own);
+  if (ties_all && codecs.source.vocabulary != codecs.target.vocabulary)
     fail("--tied", "all requires the same vocabulary for both sides (--joint yes)");
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);

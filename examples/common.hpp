@@ -41,18 +41,21 @@ inline std::string message_of(const std::exception& error) {
   return error.what();
 }
 
-/// Returns the exit status of `body`. An exception, or a failed write to standard output, prints
-/// "NAME: what is wrong" to standard error and returns 1.
-inline int run_program(const char* name, const std::function<int()>& body) {
-  std::string error;
+/// Returns the exit status of `body`. An exception, or a failed write to standard output if the
+/// status is 0, prints "NAME: what is wrong" to standard error, calls `failed`, and returns 1.
+inline int run_program(
+    const char* name, const std::function<int()>& body,
+    const std::function<void()>& failed = [] {}) {
+  std::string error = "standard output: cannot be written";
   try {
     const int status = body();
-    if (std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
-    error = "standard output: cannot be written";
+    if (status != 0 || (std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout)))
+      return status;
   } catch (const std::exception& thrown) {
     error = message_of(thrown);
   }
-  std::cerr << name << ": " << printable(error) << "\n";
+  std::cerr << fmt::format("{}: {}\n", name, printable(error));  // in one write
+  failed();
   return 1;
 }
 

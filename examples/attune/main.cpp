@@ -209,7 +209,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace attune::pairs
 
 int main(int argc, char** argv) {
-  return attune::run_program("attune", [&] {
+  return attune::run_workers("attune", [&] {
     return attune::pairs::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   });
 }

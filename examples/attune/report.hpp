@@ -1,16 +1,19 @@
-// HTML pages about a model. The template is report.html.
+// HTML pages about a model. Their style sheet is report.css.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include <attune/models/text/heatmap.hpp>
+
 namespace attune::pairs {
 
 struct Drawing {
-  std::string svg, caption;
+  report::Heatmap map;
+  std::string caption;
 };
-/// An HTML page of drawings without external resources, scripts or fonts: it can be opened from
+/// An HTML page of heat maps without external resources, scripts or fonts: it can be opened from
 /// disk, mailed and archived.
 std::string drawings_page(const std::string& title, const std::vector<Drawing>& drawings);
 

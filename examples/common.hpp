@@ -27,6 +27,7 @@
 
 #include <attune/models/options.hpp>
 #include <attune/models/text/utf8.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/errors.hpp>
 
 namespace attune::examples {
@@ -156,6 +157,16 @@ inline void parse_for_model(int argc, char** argv, const models::OptionList& opt
   for (const auto& [name, value] : models::to_map(options))
     if (value != before.at(name) && !free.contains(name))
       fail("--" + name, model + " was trained with " + in_quotes(before.at(name)));
+}
+
+/// The checkpoint of a program's own model, for parse_for_model: copies of the parameters, and the
+/// options as metadata, without the value of the option `path`, which may not be UTF-8.
+inline Safetensors checkpoint_of(const nn::Parameters& parameters,
+                                 const models::OptionList& options, const std::string& path) {
+  Safetensors file{.tensors = {}, .metadata = models::to_map(options)};
+  file.metadata[path] = "";
+  for (const auto& [name, w] : parameters) file.add(name, w.value().clone());
+  return file;
 }
 
 /// Throws if the file cannot be written, or is one of `others`, which the program also reads or

@@ -22,11 +22,11 @@ double megabytes(const std::filesystem::path& path) {
 
 bool has_words(const text::TextPair& pair) { return !pair.source.empty() && !pair.target.empty(); }
 
-/// FNV-1a, with a final mixing step.
+/// Hash by which pairs are held out. Checkpoints depend on it: on the pairs of training and
+/// validation, whose fingerprints they contain.
 std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001B3;
-  return hash ^ (hash >> 29);
+  const std::uint64_t stream = Random(/*seed=*/0, text).state()[1];  // a hash of the name
+  return stream ^ (stream >> 29);
 }
 
 /// Selects held-out sources in the order of their hashes, skipping those with more pairs than are
@@ -65,8 +65,8 @@ class Sampler {
   void add(text::TextPair pair) {
     if (seen_++ < size_) {
       sample.push_back(std::move(pair));
-    } else if (const Index place = random_.below(seen_); place < size_) {
-      sample[static_cast<std::size_t>(place)] = std::move(pair);
+    } else if (const Index index = random_.below(seen_); index < size_) {
+      sample[static_cast<std::size_t>(index)] = std::move(pair);
     }
   }
   std::vector<text::TextPair> sample;

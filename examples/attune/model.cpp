@@ -143,8 +143,8 @@ std::string kinds_of(const text::Codec& codec) {
 }
 
 Index longest_read(const models::AnyModelOptions& options, Index most) {
-  const Index places = models::longest_source(options);
-  return places > 0 ? std::min(most, places) : most;
+  const Index positions = models::longest_source(options);
+  return positions > 0 ? std::min(most, positions) : most;
 }
 
 Index longest_read(Models models, Index most) {

@@ -323,10 +323,7 @@ std::string isolated(const std::string& text) {
   return ascii ? shown : "\u2068" + shown + "\u2069";
 }
 
-std::filesystem::path page_path(const std::filesystem::path& out,
-                                const std::filesystem::path& directory,
-                                const std::filesystem::path& input) {
-  const std::filesystem::path path = out.empty() ? directory / "report.html" : out;
+void require_page(const std::filesystem::path& path, const std::filesystem::path& input) {
   require_writable(path, {input});
   if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
     std::string first_line;
@@ -334,7 +331,6 @@ std::filesystem::path page_path(const std::filesystem::path& out,
     if (!first_line.starts_with("<!DOCTYPE html>") && !first_line.starts_with("<!doctype html>"))
       fail(path.string(), "exists and is not an HTML page, expected another output file");
   }
-  return path;
 }
 
 int report(const UseOptions& o) {
@@ -342,9 +338,10 @@ int report(const UseOptions& o) {
   if (o.models.size() > 1 && o.out.empty())
     fail("--out", fmt::format("missing, but required for {} models", o.models.size()));
   // An ensemble is a directory with one subdirectory per training.
-  const bool together = files.size() > 1;
-  const std::filesystem::path own = files.front().parent_path();
-  const auto path = page_path(o.out, together ? own.parent_path() : own, o.live);
+  const std::filesystem::path own = files.front().parent_path(),
+                              directory = files.size() > 1 ? own.parent_path() : own,
+                              path = o.out.empty() ? directory / report_file : o.out;
+  require_page(path, o.live);
   if (!o.live.empty() && !o.file.empty()) fail("--live", "writes no report, expected no PAIRS");
   if (!o.live.empty()) return write_live(o, files, path), 0;
   UseOptions measured = o;

@@ -27,6 +27,7 @@
 
 #include <attune/models/options.hpp>
 #include <attune/models/text/utf8.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/tensor/errors.hpp>
 
 namespace attune::examples {
@@ -41,18 +42,21 @@ inline std::string message_of(const std::exception& error) {
   return error.what();
 }
 
-/// Returns the exit status of `body`. An exception, or a failed write to standard output, prints
-/// "NAME: what is wrong" to standard error and returns 1.
-inline int run_program(const char* name, const std::function<int()>& body) {
-  std::string error;
+/// Returns the exit status of `body`. An exception, or a failed write to standard output if the
+/// status is 0, prints "NAME: what is wrong" to standard error, calls `failed`, and returns 1.
+inline int run_program(
+    const char* name, const std::function<int()>& body,
+    const std::function<void()>& failed = [] {}) {
+  std::string error = "standard output: cannot be written";
   try {
     const int status = body();
-    if (std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
-    error = "standard output: cannot be written";
+    if (status != 0 || (std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout)))
+      return status;
   } catch (const std::exception& thrown) {
     error = message_of(thrown);
   }
-  std::cerr << name << ": " << printable(error) << "\n";
+  std::cerr << fmt::format("{}: {}\n", name, printable(error));  // in one write
+  failed();
   return 1;
 }
 
@@ -155,6 +159,17 @@ void parse_for_model(int argc, char** argv, O& o, const std::string& model,
   for (const auto& [name, value] : models::to_map(o))
     if (value != before.at(name) && !free.contains(name))
       fail("--" + name, model + " was trained with " + in_quotes(before.at(name)));
+}
+
+/// The checkpoint of a program's own model, for parse_for_model: copies of the parameters, and the
+/// options as metadata, without the value of the option `path`, which may not be UTF-8.
+template <class O>
+Safetensors checkpoint_of(const nn::Parameters& parameters, const O& options,
+                          const std::string& path) {
+  Safetensors file{.tensors = {}, .metadata = models::to_map(options)};
+  file.metadata[path] = "";
+  for (const auto& [name, w] : parameters) file.add(name, w.value().clone());
+  return file;
 }
 
 /// Throws if the file cannot be written, or is one of `others`, which the program also reads or

@@ -279,10 +279,8 @@ int run(int argc, char** argv) {
   if (const string bad = first_non_finite(values); !bad.empty())
     fail(typed[1], "a value is too far from the mean of its column: " + bad);
   const auto snapshot = [&] {
-    Safetensors now{.tensors = {}, .metadata = models::to_map(o)};
-    now.metadata["weights"] = "";  // the path may not be UTF-8
+    auto now = examples::checkpoint_of(parameters, o, "weights");
     now.metadata["columns"] = columns;
-    for (const auto& [name, w] : parameters) now.add(name, w.value().clone());
     nn::save_tensors(scaling, now);
     return now;
   };
@@ -301,6 +299,9 @@ int run(int argc, char** argv) {
            fmt::format("{} {} rows, from row {} on, are too few for look-back {} and horizon {}", n,
                        vector{"training", "validation", "test"}[part], begin, L, H));
     return arange(end - first, DType::f64) + static_cast<double>(first);
+  };
+  const auto require_windows = [&] {  // in each part
+    for (const std::size_t part : {0, 1, 2}) windows_of(part);
   };
   // Mean squared and mean absolute error of each row of the horizon: (2, H)
   const auto errors = [&](const Network& forecast, const Tensor& windows) {
@@ -360,7 +361,7 @@ int run(int argc, char** argv) {
   if (trains) {  // segments last: the file is written only with both
     if (const Index all = std::reduce(o.parts.begin(), o.parts.end()); all > rows)
       fail("--parts", fmt::format("{} rows in total, but {} has {}", all, typed[1], rows));
-    for (const std::size_t part : {0, 1, 2}) windows_of(part);  // throws if the rows are too few
+    require_windows();
     train("linear", baseline, 3 * o.steps, 32, 5 * o.rate, square, false);
     train("segments", network, o.steps, 64, o.rate, abs, true);
   }

@@ -63,25 +63,25 @@ struct Text {
   }
 };
 
-/// Windows of `context` characters of `ids` (N) that begin at `places` (B), and the next characters:
-/// (T, B) each.
-models::Target windows(const Tensor& ids, const Tensor& places, Index context) {
-  const Tensor at = arange(context).reshape({context, 1}) + places;
+/// Windows of `context` characters of `ids` (N) that begin at the positions `begins` (B), and the
+/// next characters: (T, B) each.
+models::Target windows(const Tensor& ids, const Tensor& begins, Index context) {
+  const Tensor at = arange(context).reshape({context, 1}) + begins;
   return {gather(ids, at), gather(ids, at + 1), ones(at.shape())};
 }
 
 /// Mean loss over adjacent windows. Leaves out the last characters, which do not fill one.
 double validation_loss(const models::TransformerLm& model, const Tensor& ids, Index context) {
   const NoGrad no_grad;
-  const Tensor places = context * arange((ids.size() - 1) / context);
+  const Tensor begins = context * arange((ids.size() - 1) / context);
   double total = 0;
-  for (Index i = 0; i < places.size(); i += 64) {
-    const Tensor some = places.slice(i, std::min(places.size(), i + 64));
+  for (Index i = 0; i < begins.size(); i += 64) {
+    const Tensor some = begins.slice(i, std::min(begins.size(), i + 64));
     const Var loss =
         models::loss(model, models::no_source(some.size()), windows(ids, some, context));
     total += some.size() * loss.item();
   }
-  return total / places.size();
+  return total / begins.size();
 }
 
 /// Generates and prints four texts, each after a line break.
@@ -126,11 +126,11 @@ void train(const std::string& file, Options o) {
 
   examples::Progress progress(0, o.steps);
   for (Index step = 1; step <= o.steps; ++step) {
-    const Tensor places = integers({o.batch}, random, 0, train.size() - o.context);
+    const Tensor begins = integers({o.batch}, random, 0, train.size() - o.context);
     const nn::Training training(random);
     const InPrecision products(precision);
     const Var loss =
-        models::loss(model, models::no_source(o.batch), windows(train, places, o.context));
+        models::loss(model, models::no_source(o.batch), windows(train, begins, o.context));
     Gradients gradients = backward(loss);
     nn::clip_by_global_norm(gradients, 1.0);
     adam.set_rate(rate(step - 1));
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
         "usage: gpt TEXT.txt [OPTIONS] trains; gpt WEIGHTS.safetensors generates text";
     const auto files = examples::parse_command_line(argc, argv, usage, o);
     if (files.size() != 1) throw Error(usage);
-    if (!files[0].ends_with(".safetensors")) return train(files[0], o), 0;
+    if (std::filesystem::path(files[0]).extension() != ".safetensors") return train(files[0], o), 0;
     const auto saved = models::load<models::TransformerLm>(files[0]);
     examples::parse_for_model(argc, argv, o, files[0], saved.metadata, {"seed"});
     write(saved.model, saved.codecs.target, o);

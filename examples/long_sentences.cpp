@@ -206,10 +206,13 @@ int experiment(int argc, char** argv) {
     fail("--hidden", "expected a multiple of 8");  // half of it is split into four heads
   if (quick && names.empty()) names = "encoder-decoder,bahdanau,luong-general,luong-local-m";
   std::vector<Variant> chosen = variants(o.hidden);
+  std::vector<std::string> asked;
+  std::istringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) asked.push_back(name);
   std::erase_if(chosen, [&](const Variant& one) {
-    return !names.empty() && ("," + names + ",").find("," + one.name + ",") == std::string::npos;
+    return !asked.empty() && std::ranges::find(asked, one.name) == asked.end();
   });
-  if (!names.empty() && std::ssize(chosen) != 1 + std::ranges::count(names, ','))
+  if (!asked.empty() && chosen.size() != asked.size())
     fail("--models", "expected different names of models, got " + in_quotes(names));
   make_directories(out);
   examples::Progress progress(0, o.steps * std::ssize(chosen));

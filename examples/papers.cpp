@@ -3,7 +3,7 @@
 //             align and translate (2014): bidirectional encoder, additive attention before a step
 //   luong     T. Luong, H. Pham, C. Manning: Effective approaches to attention-based neural machine
 //             translation (2015): two LSTM layers, general attention after each step, input feeding
-// Other models (models/any_model.hpp): nematus, encoder-decoder, sutskever, transformer.
+// Other models (models/by_name.hpp): nematus, encoder-decoder, sutskever, transformer.
 //
 //     build/examples/papers luong PAIRS.tsv [--epochs 10] [--weights papers.safetensors]
 //

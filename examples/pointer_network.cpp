@@ -29,7 +29,7 @@ Numbers draw(Index batch, Random& random) {
     }
     text::Sentence order(x.size());
     std::iota(order.begin(), order.end(), 1);
-    std::ranges::sort(order, {}, [&](std::int32_t place) { return x[place - 1]; });
+    std::ranges::sort(order, {}, [&](std::int32_t position) { return x[position - 1]; });
     n.order.push_back(order);
   }
   return n;
@@ -60,8 +60,8 @@ struct Pointer {
   }
   Tensor read(const Tensor& previous) const { return previous; }
   /// The input is the annotation of the previous output position.
-  models::DecoderStep<Output, State> step(const Tensor& place, const State& state) const {
-    const Var pointed = window(state.source.h, place.reshape({1, -1}))[0];
+  models::DecoderStep<Output, State> step(const Tensor& position, const State& state) const {
+    const Var pointed = window(state.source.h, position.reshape({1, -1}))[0];
     const nn::RecurrentState d = cell_.step(cell_.input(pointed), state.d);
     const Var u = additive_scores(W_2_(d.h), state.keys, v_);
     const Var seen = where(state.source.mask, u, -1e9);
@@ -85,9 +85,10 @@ int main() {
   Random random(/*seed=*/1);
   for (int step = 1; step <= 1000; ++step) {
     const Numbers n = draw(64, random);
-    const text::TargetBatch places = text::make_target_batch(n.order, {.begin = mark, .end = mark});
+    const text::TargetBatch positions =
+        text::make_target_batch(n.order, {.begin = mark, .end = mark});
     const nn::Training training(random);
-    const Var loss = models::loss(model, model.encode(n), places);
+    const Var loss = models::loss(model, model.encode(n), positions);
     adam.step(backward(loss));
     if (step % 200 == 0) std::cout << "step " << step << "  loss " << loss.item() << "\n";
   }

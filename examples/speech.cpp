@@ -75,9 +75,9 @@ Tensor resampled(const Tensor& x, double ratio) {
     const double at = i / ratio, first = at - crossings / cutoff, last = at + crossings / cutoff;
     double sum = 0;
     for (Index s = std::max(0.0, std::ceil(first)); s <= std::min(last, x.dim(0) - 1.0); ++s) {
-      const double place = std::abs(s - at) * cutoff * points;
-      const auto n = static_cast<Index>(place);
-      sum += from[s] * (k[n] + (place - n) * (k[n + 1] - k[n]));
+      const double distance = std::abs(s - at) * cutoff * points;  // in table entries
+      const auto n = static_cast<Index>(distance);
+      sum += from[s] * (k[n] + (distance - n) * (k[n + 1] - k[n]));
     }
     to[i] = cutoff * sum;
   }
@@ -359,10 +359,8 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
     const double error = evaluate(speech, held_out, /*beam=*/1, false).rate();
     if (error <= best) {
       best = error;
-      Safetensors file{.tensors = {}, .metadata = models::to_map(o)};
-      file.metadata["model"] = "";  // the path may not be UTF-8
+      auto file = examples::checkpoint_of(speech.parameters, o, "model");
       file.metadata["vocabulary"] = text::to_json(speech.codec.vocabulary);
-      nn::save_parameters(speech.parameters, file);
       save_safetensors(o.model, file);
     }
     progress.show(step + 1, fmt::format("token error {:.2f} %", 100 * error), true);

@@ -164,7 +164,7 @@ WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& o) {
 // ---- Decoders
 
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
-                           std::optional<nn::Attention> attention)
+                           const std::optional<nn::Attention>& attention)
     : target_(target_vectors(scope, o)),
       attention_(attention ? *attention : attention_of(scope, o, source)),
       decoder_(scope / "decoder", o.embedding, o.hidden,

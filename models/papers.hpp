@@ -66,7 +66,7 @@ class AttentionDecoder : public OneLayerDecoder {
  protected:
   /// Uses `attention` if given, else that of the options.
   AttentionDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
-                   Activation activation, std::optional<nn::Attention> attention)
+                   Activation activation, const std::optional<nn::Attention>& attention)
       : OneLayerDecoder(scope, o, bridge, source.h, activation),
         attention_(attention ? *attention : attention_of(scope, o, source)),
         annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)) {}
@@ -119,8 +119,8 @@ class BahdanauDecoder : public AttentionDecoder {
   static constexpr const char* name = "bahdanau";
 
   BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
-                  std::optional<nn::Attention> attention = {})
-      : AttentionDecoder(scope, o, source, source.last, Activation::maxout, std::move(attention)),
+                  const std::optional<nn::Attention>& attention = {})
+      : AttentionDecoder(scope, o, source, source.last, Activation::maxout, attention),
         C_(context_weights(scope, source.h)) {}
 
   State start(const Encoded& source) const {
@@ -154,8 +154,8 @@ class NematusDecoder : public AttentionDecoder {
   static constexpr const char* name = "nematus";
 
   NematusDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
-                 std::optional<nn::Attention> attention = {})
-      : AttentionDecoder(scope, o, source, source.h, Activation::tanh, std::move(attention)),
+                 const std::optional<nn::Attention>& attention = {})
+      : AttentionDecoder(scope, o, source, source.h, Activation::tanh, attention),
         second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
 
   State start(const Encoded& source) const {
@@ -231,7 +231,7 @@ class LuongDecoder {
   /// Uses `attention` if given, else that of the options. source.last must be H: layer l of the
   /// decoder starts with the final state of encoder layer l, or of its last layer if it has fewer.
   LuongDecoder(const nn::Scope& scope, const LuongOptions& options, EncodedSizes source,
-               std::optional<nn::Attention> attention = {});
+               const std::optional<nn::Attention>& attention = {});
 
   State start(const Encoded& source) const;
   /// ids (T, B) i32 -> gate inputs of layer1 (T, B, gates · H), see nn::Stacked::input

@@ -211,7 +211,7 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
   if (format == AlignFormat::html) {
     std::vector<Drawing> drawings;
     for (const AlignedPair& pair : pairs)
-      if (!pair.map.rows.empty()) drawings.push_back({report::svg(pair.map), caption(pair)});
+      if (!pair.map.rows.empty()) drawings.push_back({pair.map, caption(pair)});
     text = drawings_page("Attention weights", drawings);
   } else {
     for (const AlignedPair& pair : pairs) text += form(pair, format, how);

@@ -22,11 +22,11 @@ double megabytes(const std::filesystem::path& path) {
 
 bool has_words(const text::TextPair& pair) { return !pair.source.empty() && !pair.target.empty(); }
 
-/// FNV-1a, with a final mixing step.
+/// Hash by which pairs are held out. Checkpoints depend on it: on the pairs of training and
+/// validation, whose fingerprints they contain.
 std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001B3;
-  return hash ^ (hash >> 29);
+  const std::uint64_t stream = Random(/*seed=*/0, text).state()[1];  // a hash of the name
+  return stream ^ (stream >> 29);
 }
 
 /// Selects held-out sources in the order of their hashes, skipping those with more pairs than are
@@ -65,8 +65,8 @@ class Sampler {
   void add(text::TextPair pair) {
     if (seen_++ < size_) {
       sample.push_back(std::move(pair));
-    } else if (const Index place = random_.below(seen_); place < size_) {
-      sample[static_cast<std::size_t>(place)] = std::move(pair);
+    } else if (const Index index = random_.below(seen_); index < size_) {
+      sample[static_cast<std::size_t>(index)] = std::move(pair);
     }
   }
   std::vector<text::TextPair> sample;
@@ -151,14 +151,13 @@ text::SentencePiece learn_pieces(const Texts& lines, const char* of, Tokens toke
     return learnt;
   } catch (const Error& error) {
     say("\n");
-    const std::string what = error.what(), few = "smaller than required_chars. ", other = " vs ";
-    // SentencePiece's message suggests options that attune does not have.
-    const std::size_t at = what.find(few) == what.npos ? what.npos : what.find(other);
+    // SentencePiece's message on too few suggests options that attune does not have.
+    const Index least = text::SentencePiece::least_pieces(lines);
     fail(fmt::format("--pieces {}", o.pieces),
-         at == what.npos ? what
-                         : fmt::format("too few, since each character of {} is one of the "
-                                       "subwords: expected at least {}",
-                                       of, std::atol(what.c_str() + at + other.size())));
+         o.pieces >= least ? error.what()
+                           : fmt::format("too few, since each character of {} is one of the "
+                                         "subwords: expected at least {}",
+                                         of, least));
   }
 }
 
@@ -222,7 +221,7 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   }
   for (const std::size_t side : {0, 1})
     if (const auto& truecaser = truecasers[side]) {
-      if (kind_of(*made[side]).starts_with("decomposed"))
+      if (text::decomposes(*made[side]))
         fail("--truecase", "does not support decomposed characters, expected other --tokens");
       made[side] = made[side]->with(std::make_shared<text::Truecaser>(*truecaser));
     }

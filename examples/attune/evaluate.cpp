@@ -53,17 +53,12 @@ void print_result(const Measured& m) {
   if (m.sentences()) return;
   say("\n");
   TableRows rows = rows_by_length(m.result.counts);
-  rows.insert(rows.begin(), {"tokens", "pairs", "exact match, %", "token error, %", "substitutions",
-                             "deletions", "insertions"});
   rows.push_back(row_of("all", m.result.total()));
   print_rows(rows);
-  TableRows confusions = m.confusions(10);
-  for (auto& row : confusions) row = {printable(row[0]), printable(row[1]), row[2]};
-  if (!confusions.empty()) {
-    say("\n");
-    confusions.insert(confusions.begin(), {"expected", "written", "times"});
-    print_rows(confusions, 2);
-  }
+  TableRows confusions = {{"expected", "written", "times"}};
+  for (const auto& [expected, written, times] : m.confusions(10))
+    confusions.push_back({printable(expected), printable(written), std::to_string(times)});
+  if (confusions.size() > 1) say("\n"), print_rows(confusions, 2);
   print_mistakes(m.pairs, m.result);
 }
 
@@ -72,8 +67,8 @@ void print_json(const Measured& m) {
   Json confusions = Json::array(), by_length = Json::object();
   for (const auto& [length, some] : m.result.counts)
     by_length[std::to_string(length)] = json_of(some);
-  for (const auto& row : m.confusions(100))
-    confusions.push_back({{"expected", row[0]}, {"written", row[1]}, {"times", std::stol(row[2])}});
+  for (const auto& [expected, written, times] : m.confusions(100))
+    confusions.push_back({{"expected", expected}, {"written", written}, {"times", times}});
   say("{}\n", json_line({{"data", m.pairs.name},
                          {"models", std::ssize(m.models)},
                          {"pairs", std::ssize(m.pairs.lines)},

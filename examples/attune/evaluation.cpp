@@ -1,11 +1,8 @@
 #include "evaluation.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <sstream>
+#include <functional>
 #include <unordered_map>
-
-#include <fmt/ranges.h>
 
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -18,12 +15,13 @@ namespace {
 /// The id of a reference token that is not in the vocabulary, so no prediction contains it.
 constexpr std::int32_t unwritable = -2;
 
-/// Calls make(begin, end) for each worker's part of [0, n). Returns the texts of all parts in
+/// Calls make(begin, end) for each worker's part of [0, n). Returns the numbers of all parts in
 /// order.
-Texts gather_parts(std::size_t n, const auto& make) {
-  const auto part = workers().shards_of(workers().rank(), static_cast<Index>(n));
-  return all_gather([&] {
-    return make(static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.end));
+Numbers gather_parts(std::size_t n,
+                     const std::function<Numbers(std::size_t begin, std::size_t end)>& make) {
+  const auto [begin, end] = workers().shards_of(workers().rank(), static_cast<Index>(n));
+  return all_gather([&, first = begin, last = end] {
+    return make(static_cast<std::size_t>(first), static_cast<std::size_t>(last));
   });
 }
 
@@ -41,22 +39,19 @@ double mean_loss(Models models, const TestPairs& test) {
   }
   const auto batches =
       padded_batches(lengths, {.sentences = 64}, /*seed=*/0, /*epoch=*/0, /*most=*/64 * 256);
-  const Texts losses = gather_parts(batches.size(), [&](std::size_t begin, std::size_t end) {
-    Texts lines;
+  const Numbers losses = gather_parts(batches.size(), [&](std::size_t begin, std::size_t end) {
+    Numbers some;  // of each batch: mean loss, number of tokens
     for (std::size_t i = begin; i < end; ++i) {
       stop_if_interrupted();
       const text::Batch batch = text::make_batch(pairs, batches[i]);
-      lines.push_back(fmt::format("{:a} {:a}", models::loss(network, batch).item(),
-                                  sum(batch.target_mask).item()));
+      some.push_back(models::loss(network, batch).item());
+      some.push_back(sum(batch.target_mask).item());
     }
-    return lines;
+    return some;
   });
   double total = 0, tokens = 0;
-  for (const std::string& line : losses) {
-    char* rest = nullptr;
-    const double loss = std::strtod(line.c_str(), &rest), of = std::strtod(rest, nullptr);
-    total += loss * of, tokens += of;
-  }
+  for (std::size_t i = 0; i < losses.size(); i += 2)
+    total += losses[i] * losses[i + 1], tokens += losses[i + 1];
   if (tokens == 0) fail(test.name, "no pair has tokens on both sides");
   return total / tokens;
 }
@@ -66,25 +61,25 @@ std::vector<Written> predictions(Models models, const TestPairs& pairs,
   search.weights = false;
   search.before_step = stop_if_interrupted;
   const models::Model network = network_of(models);
-  const Texts texts = gather_parts(pairs.size(), [&](std::size_t begin, std::size_t end) {
-    Texts some;
+  const Numbers numbers = gather_parts(pairs.size(), [&](std::size_t begin, std::size_t end) {
+    Numbers some;  // of each source: log-probability, completeness, number of tokens, tokens
     const auto sources = std::span(pairs.sources).subspan(begin, end - begin);
     for (const models::Translation& t : models::translate(network, sources, {.how = search})) {
       const models::Hypothesis& best = t.front();
-      some.push_back(fmt::format("{:a} {:d} {}", best.log_probability, best.complete,
-                                 fmt::join(best.words, " ")));
+      some.insert(some.end(), {best.log_probability, best.complete ? 1.0 : 0.0,
+                               static_cast<double>(best.words.size())});
+      some.insert(some.end(), best.words.begin(), best.words.end());
     }
     return some;
   });
   std::vector<Written> all;
-  for (const std::string& text : texts) {
+  for (auto at = numbers.begin(); at != numbers.end();) {
     Written& one = all.emplace_back();
-    char* rest = nullptr;
-    one.log_probability = std::strtod(text.c_str(), &rest);
-    std::istringstream numbers(rest);
-    numbers >> one.complete;
-    for (std::int32_t token = 0; numbers >> token;) one.tokens.push_back(token);
+    one.log_probability = at[0], one.complete = at[1] != 0;
+    const auto begin = at + 3, end = begin + static_cast<std::ptrdiff_t>(at[2]);
+    one.tokens.assign(begin, end);
     one.text = models.front().target().decode(one.tokens);
+    at = end;
   }
   return all;
 }
@@ -138,7 +133,8 @@ TableRows rows_by_length(const CountsByLength& counts) {
     CountsByLength ranges;  // key: first length of the range
     for (const auto& [length, some] : counts) ranges[length / width * width] += some;
     if (ranges.size() > most_rows) continue;
-    TableRows rows;
+    TableRows rows = {{"tokens", "pairs", "exact match, %", "token error, %", "substitutions",
+                       "deletions", "insertions"}};
     for (const auto& [first, some] : ranges) {
       const std::string end = width == 1 ? "" : fmt::format(" to {}", first + width - 1);
       rows.push_back(row_of(std::to_string(first) + end, some));
@@ -233,7 +229,7 @@ std::vector<metrics::LengthBucket> Measured::by_length(std::span<const std::int6
   return metrics::bleu_by_length(statistics(), lengths, limits);
 }
 
-TableRows Measured::confusions(std::size_t most) const {
+std::vector<Confusion> Measured::confusions(std::size_t most) const {
   std::vector<std::pair<metrics::TokenPair, Index>> order(result.confusions.begin(),
                                                           result.confusions.end());
   std::ranges::stable_sort(order, std::ranges::greater(),
@@ -245,10 +241,10 @@ TableRows Measured::confusions(std::size_t most) const {
     const std::string& text = first().target().vocabulary.token(token);
     return text == " " ? "␣" : text;
   };
-  TableRows rows;
-  for (const auto& [pair, count] : order)
-    rows.push_back({name(pair.expected), name(pair.written), std::to_string(count)});
-  return rows;
+  std::vector<Confusion> all;
+  for (const auto& [pair, times] : order)
+    all.push_back({name(pair.expected), name(pair.written), times});
+  return all;
 }
 
 std::string summary(const Evaluation& r, bool sentences) {

@@ -22,7 +22,8 @@ struct Counts {
 /// Counts by target length in tokens.
 using CountsByLength = std::map<std::size_t, Counts>;
 
-/// Table rows, at most 20: one per length ("7"), or per range of equal width ("10 to 19").
+/// Table: headings, then at most 20 rows, one per length ("7"), or per range of equal width
+/// ("10 to 19").
 TableRows rows_by_length(const CountsByLength& counts);
 /// A row: name, examples, exact match in percent, token error in percent, substitutions, deletions,
 /// insertions.
@@ -42,6 +43,11 @@ struct Written {
 
 /// Confusion matrix: number of occurrences of each (expected, written) pair of tokens.
 using Confusions = std::map<metrics::TokenPair, Index>;
+/// An entry of the confusion matrix; "∅" is no token.
+struct Confusion {
+  std::string expected, written;
+  Index times;
+};
 
 struct Evaluation {
   std::vector<Written> written;  // one per source
@@ -70,8 +76,8 @@ struct Measured {
   bool sentences() const { return first().of_sentences(); }
   std::vector<metrics::BleuStatistics> statistics() const;  // per pair
   std::vector<metrics::LengthBucket> by_length(std::span<const std::int64_t> limits) const;
-  /// Table rows (expected, written, times) of the most frequent confusions; "∅" is no token.
-  TableRows confusions(std::size_t most) const;
+  /// The most frequent confusions.
+  std::vector<Confusion> confusions(std::size_t most) const;
 
   std::vector<std::filesystem::path> files;
   std::vector<Model> models;

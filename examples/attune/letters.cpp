@@ -36,9 +36,14 @@ std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string
   return result;
 }
 
+void require_utf8(const char* what, std::string_view line) {
+  if (const auto bad = find_bad_byte(line))
+    fail(what, fmt::format("byte {} is not UTF-8", *bad + 1));
+}
+
 struct Decomposition : Rewriter {
   std::string encode(std::string_view line) const override {
-    code_points(line);  // throws if it is not UTF-8
+    require_utf8("text", line);
     return decomposed(line);
   }
   std::string decode(std::string_view line) const override { return composed(line); }
@@ -144,6 +149,10 @@ Tokenizer decomposed_characters() {
   return Tokenizer(Characters{}).with(std::make_shared<const Decomposition>());
 }
 
+bool decomposes(const Tokenizer& tokenizer) {
+  return dynamic_cast<const Decomposition*>(tokenizer.rewriter()) != nullptr;
+}
+
 Truecaser::Truecaser(std::vector<std::string> words, bool capitals)
     : words_(std::move(words)), capitals_(capitals), known_(words_.begin(), words_.end()) {
   for (const std::string& word : words_) best_.emplace(folded_case(word), word);
@@ -171,8 +180,7 @@ std::string Truecaser::json() const {
 }
 
 void CaseCounts::add(std::string_view line) {
-  if (const auto bad = find_bad_byte(line))
-    fail("truecaser", fmt::format("byte {} is not UTF-8", *bad + 1));
+  require_utf8("truecaser", line);
   if (in_capitals(line)) return;
   const std::string_view begin = without_marks(line);
   if (!begin.empty()) {

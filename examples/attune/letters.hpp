@@ -27,6 +27,8 @@ std::string escaped(std::string_view text);
 
 /// Tokenises into code points after canonical decomposition. Decoded lines are composed (NFC).
 Tokenizer decomposed_characters();
+/// True if the tokenizer decomposes lines, as that of decomposed_characters.
+bool decomposes(const Tokenizer& tokenizer);
 
 /// Truecasing (Lita et al., 2003), as in Moses (Koehn et al., 2007): gives a word its most frequent
 /// case within sentences. It changes the first word of a sentence, words in a case not seen in

@@ -15,21 +15,28 @@
 namespace attune::pairs {
 namespace {
 
+/// Positional arguments, as in --help, and their maximum number.
+struct Positional {
+  const char* names;
+  std::size_t most;
+};
+constexpr std::size_t any_number = -1;
+constexpr Positional files{"[PAIRS] [TARGETS]", 2}, sources{"[SOURCE]...", any_number},
+    checkpoints{"[MODEL]...", any_number}, checkpoint{"[MODEL]", 1};
+
 /// A command. `train` has no `bit` and `run`, as it has other options.
 struct Command {
   const char *name, *what, *example;
-  std::string_view positional;  // arguments, as in --help; "...": any number
+  Positional positional;
   unsigned bit = 0;
   int (*run)(const UseOptions&) = nullptr;
 };
-
-constexpr std::string_view files = "[PAIRS] [TARGETS]";
 
 const Command commands[] = {
     {"train", "train a model on a TSV of pairs, or on two text files",
      "train.en train.de --valid val.en --valid-target val.de", files},
     {"predict", "predict a target for each source (default: for each line of standard input)",
-     "\"3 May 79\" --best 3", "[SOURCE]...", predict_command, predict},
+     "\"3 May 79\" --best 3", sources, predict_command, predict},
     {"evaluate",
      "measure a model: exact matches, token errors, BLEU, chrF, perplexity (default: on its "
      "validation pairs)",
@@ -45,8 +52,8 @@ const Command commands[] = {
     {"report", "write an HTML report: errors, learning curves, attention, predictions",
      "test.tsv --out test.html", files, report_command, report},
     {"average", "write a checkpoint with the mean weights of several checkpoints",
-     "a.safetensors b.safetensors --out mean.safetensors", "[MODEL]...", average_command, average},
-    {"inspect", "print the contents of a checkpoint", "attune-model", "[MODEL]", inspect_command,
+     "a.safetensors b.safetensors --out mean.safetensors", checkpoints, average_command, average},
+    {"inspect", "print the contents of a checkpoint", "attune-model", checkpoint, inspect_command,
      inspect}};
 
 /// Options of `train` that --help shows; --help-all shows all.
@@ -65,7 +72,7 @@ struct Typed {
 
 /// Parses the arguments of a command, and reads its config files.
 Typed read_arguments(const std::vector<std::string>& arguments, const models::OptionList& options,
-                     std::string_view positional) {
+                     const Positional& positional) {
   Typed typed;
   const examples::Arguments split = examples::split_arguments(arguments, [&](const auto& name) {
     const models::Option* one = models::find(options, name);
@@ -80,9 +87,8 @@ Typed read_arguments(const std::vector<std::string>& arguments, const models::Op
     if (name != "help" && name != "help-all") on_line.push_back({name, value});
   }
   std::ranges::move(on_line, std::back_inserter(typed.given));
-  const auto most = static_cast<std::size_t>(std::ranges::count(positional, '['));
-  if (typed.others.size() > most && !positional.ends_with("..."))
-    throw Error("unexpected argument " + in_quotes(typed.others[most]));
+  if (typed.others.size() > positional.most)
+    throw Error("unexpected argument " + in_quotes(typed.others[positional.most]));
   return typed;
 }
 
@@ -90,17 +96,20 @@ template <class O>
 int show_help(const Command& command, const models::OptionTable<O>& options, const O& o,
               bool more) {
   const auto& [name, what, example, positional, bit, run] = command;
-  say("{}\nUsage: attune {} [OPTIONS] {}\n{}\n{}Example: attune {} {}\n", what, name, positional,
-      examples::help_of(options, o),
+  say("{}\nUsage: attune {} [OPTIONS] {}\n{}\n{}Example: attune {} {}\n", what, name,
+      positional.names, examples::help_of(options, o),
       more ? fmt::format("More options: attune {} --help-all\n", name) : "", name, example);
   return 0;
 }
 
-/// Sets the number of threads; 0: ATTUNE_THREADS or its default. Checks the environment variables
-/// of threads and matrix products now, since later errors would name the layer that computes first.
+/// Throws if ATTUNE_THREADS (without --threads) or ATTUNE_PRODUCTS is invalid. Later, the error
+/// would name the layer that computes first.
+void require_valid_environment() { threads(), matmul_backends(); }
+
+/// 0: ATTUNE_THREADS or its default.
 void use_threads(Index given) {
-  given > 0 ? set_threads(static_cast<int>(given)) : void(threads());
-  matmul_backends();
+  if (given > 0) set_threads(static_cast<int>(given));
+  require_valid_environment();
 }
 
 /// Throws if the file of a positional argument is also given by an option of the command line.
@@ -172,7 +181,7 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
     });
   });
   set_given(o, command.bit, given);
-  if (command.positional.ends_with("...")) {
+  if (command.positional.most == any_number) {
     o.sources = typed.others;
   } else {
     if (!typed.others.empty()) o.file = typed.others[0];
@@ -211,7 +220,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace attune::pairs
 
 int main(int argc, char** argv) {
-  return attune::run_program("attune", [&] {
+  return attune::run_workers("attune", [&] {
     return attune::pairs::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   });
 }

@@ -125,11 +125,11 @@ std::string normalized(std::string_view line, bool nfc) {
 }
 
 std::string kind_of(const text::Tokenizer& tokenizer) {
-  if (tokenizer.pieces()) return "subwords";
-  const std::string json = to_json(tokenizer);
-  return json.find("\"words\"") != json.npos      ? "words between blanks"
-         : json.find("\"decomposed") != json.npos ? "decomposed characters"
-                                                  : "characters";
+  using Kind = text::Tokenizer::Kind;
+  return tokenizer.kind() == Kind::pieces  ? "subwords"
+         : tokenizer.kind() == Kind::words ? "words between blanks"
+         : text::decomposes(tokenizer)     ? "decomposed characters"
+                                           : "characters";
 }
 
 std::string kinds_of(const text::Codec& codec) {
@@ -137,8 +137,8 @@ std::string kinds_of(const text::Codec& codec) {
 }
 
 Index longest_read(const models::ModelOptions& options, Index most) {
-  const Index places = models::longest_source(options);
-  return places > 0 ? std::min(most, places) : most;
+  const Index positions = models::longest_source(options);
+  return positions > 0 ? std::min(most, positions) : most;
 }
 
 Index longest_read(Models models, Index most) {

@@ -82,31 +82,32 @@ void open_standard_streams() {
 
 }  // namespace
 
-int run_program(const char* name, const std::function<int()>& run) {
+int run_workers(const char* name, const std::function<int()>& run) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);             // exceeding the file size limit is then a write error
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // each line appears at once in a redirected log
-  try {
-    set_silent(!is_first_worker());
-    const int status = run();
-    if (status == 0) flush_output();
-    joined.reset();
-    return status;
-  } catch (const Interrupted&) {
-    return interrupted_status();
-  } catch (const std::exception& error) {
-    // An error of all workers is printed once: the first worker terminates the others in the sleep.
-    if (is_silent()) {
-      std::signal(SIGTERM, SIG_DFL);  // mpirun terminates them with SIGTERM
-      std::this_thread::sleep_for(std::chrono::seconds(10));
+  const auto run_worker = [&] {
+    try {
+      set_silent(!is_first_worker());
+      const int status = run();
+      if (status == 0) flush_output();
+      joined.reset();
+      return status;
+    } catch (const Interrupted&) {
+      return interrupted_status();
+    } catch (const std::exception& error) {
+      // An error of all workers is printed once: the first worker terminates the others meanwhile.
+      if (is_silent()) {
+        std::signal(SIGTERM, SIG_DFL);  // mpirun terminates them with SIGTERM
+        std::this_thread::sleep_for(std::chrono::seconds(10));
+      }
+      const bool several = joined && joined->count() > 1;
+      throw Error((several ? joined->name() + ": " : "") + message_of(error));
     }
-    set_silent(false);
-    const bool several = joined && joined->count() > 1;
-    complain("{}: {}{}\n", name, several ? joined->name() + ": " : "",
-             printable(message_of(error)));
+  };
+  return examples::run_program(name, run_worker, [] {
     if (joined) joined->abort();
-    return 1;
-  }
+  });
 }
 
 void catch_signals() {
@@ -144,27 +145,56 @@ void stop_if_interrupted() {
 nn::Workers& workers() {
   if (joined) return *joined;
   joined = std::make_unique<nn::Workers>();
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})  // of Open MPI, and of MPICH
-    if (const char* size = std::getenv(name); joined->count() == 1 && size && std::atoi(size) > 1)
-      complain(
-          "warning: {} processes were started, but attune was built without MPI: each runs "
-          "independently\n",
-          size);
+  if (const int started = nn::launched_processes(); started > 1 && joined->count() == 1)
+    complain(
+        "warning: {} processes were started, but attune was built without MPI: each runs "
+        "independently\n",
+        started);
   return *joined;
 }
 
-Texts all_gather(const std::function<Texts()>& make, double patience) {
-  std::string own;
+namespace {
+
+/// All-gather of the bytes that `make` returns, as described in the header.
+Texts gather_bytes(const std::function<std::string()>& make, double patience) {
+  std::string own;  // empty if it was interrupted; otherwise the bytes and one more
   try {
-    for (const std::string& text : make()) own += text + '\0';
+    own = make() + '.';
   } catch (const Interrupted&) {
-    own = "interrupted";
   } catch (const Cancelled&) {
-    own = "interrupted";
   }
+  Texts all = workers().gather(own, patience);
+  for (std::string& one : all) {
+    if (one.empty()) throw Interrupted();
+    one.pop_back();
+  }
+  return all;
+}
+
+}  // namespace
+
+Numbers all_gather(const std::function<Numbers()>& make) {
+  const auto bytes = [&] {
+    const Numbers own = make();
+    return std::string(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(double));
+  };
+  Numbers all;
+  for (const std::string& one : gather_bytes(bytes, nn::WorkersOptions().patience)) {
+    const std::size_t before = all.size();
+    all.resize(before + one.size() / sizeof(double));
+    std::ranges::copy(one, reinterpret_cast<char*>(all.data() + before));
+  }
+  return all;
+}
+
+Texts all_gather(const std::function<Texts()>& make, double patience) {
+  const auto bytes = [&] {
+    std::string own;
+    for (const std::string& text : make()) own += text + '\0';
+    return own;
+  };
   Texts all;
-  for (const std::string& one : workers().gather(own, patience)) {
-    if (one == "interrupted") throw Interrupted();
+  for (const std::string& one : gather_bytes(bytes, patience)) {
     std::istringstream texts(one);
     for (std::string text; std::getline(texts, text, '\0');) all.push_back(text);
   }

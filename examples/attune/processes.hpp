@@ -10,10 +10,9 @@
 
 namespace attune {
 
-/// Returns the exit status of `run`. An exception, or a failed write to standard output, prints
-/// "NAME: what is wrong" to standard error and returns 1. With several workers, the line names the
-/// one that failed, and only the first worker prints anything else.
-int run_program(const char* name, const std::function<int()>& run);
+/// examples::run_program on each worker. With several workers, the error line names the one that
+/// failed, and only the first worker prints anything else.
+int run_workers(const char* name, const std::function<int()>& run);
 
 /// Installs handlers that record SIGINT, SIGTERM, SIGHUP and SIGPIPE (the last two follow when a
 /// terminal is closed); a run then finishes its step and saves. Signals that are ignored (nohup)
@@ -34,9 +33,11 @@ nn::Workers& workers();
 inline bool is_first_worker() { return workers().rank() == 0; }
 
 using Texts = std::vector<std::string>;
-/// All-gather of the strings (without NUL) that `make` returns in each worker, in the order of
-/// ranks. If it throws Interrupted or Cancelled in one worker, all throw Interrupted. Waits at most
-/// `patience` seconds.
+using Numbers = std::vector<double>;
+/// All-gather of the numbers (bit for bit), or strings (without NUL), that `make` returns in each
+/// worker, in the order of ranks. If it throws Interrupted or Cancelled in one worker, all throw
+/// Interrupted. Waits at most `patience` seconds.
+Numbers all_gather(const std::function<Numbers()>& make);
 Texts all_gather(const std::function<Texts()>& make,
                  double patience = nn::WorkersOptions().patience);
 

@@ -17,53 +17,74 @@
 namespace attune::pairs {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr std::string_view report_html =
-#include "report_html.hpp"
+constexpr std::string_view report_css =
+#include "report_css.hpp"
     ;
 
-/// Appends an expanded mustache template: {{name}} is text from `data`, {{&name}} markup, {{.}} the
-/// data itself; {{#name}}...{{/name}} is repeated for each element of a list, and written once for
-/// other data. In a list, names are indices from 0.
-void fill(std::string& out, std::string_view html, const Json& data) {
-  const auto at = [&](const std::string& name) -> const Json& {
-    return name == "." ? data : data.is_array() ? data.at(std::stoul(name)) : data.at(name);
-  };
-  for (std::size_t open; (open = html.find("{{")) != html.npos;) {
-    out += html.substr(0, open);
-    const std::size_t close = html.find("}}", open);
-    const std::string tag(html.substr(open + 2, close - open - 2)), name = tag.substr(1);
-    html.remove_prefix(close + 2);
-    if (tag[0] == '&') {
-      out += at(name).get_ref<const std::string&>();
-    } else if (tag[0] != '#') {  // captions contain isolates
-      out += report::escape(printable(at(tag).get_ref<const std::string&>(), "\n\t\u2068\u2069"));
-    } else {
-      const std::string end = "{{/" + name + "}}";
-      const std::size_t size = html.find(end);
-      const Json all = !data.contains(name)    ? Json::array()
-                       : data[name].is_array() ? data[name]
-                                               : Json::array({data[name]});
-      for (const Json& one : all) fill(out, html.substr(0, size), one);
-      html.remove_prefix(size + end.size());
-    }
-  }
-  out += html;
+/// Text for an element or an attribute. Keeps the isolates of captions.
+std::string html(const std::string& text) {
+  return report::escape(printable(text, "\n\t\u2068\u2069"));
 }
 
-std::string page_of(const Json& data) {
-  std::string page;
-  fill(page, report_html, data);
-  return page;
+std::string page_of(const std::string& title, const std::string& body) {
+  return fmt::format(R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<meta name="color-scheme" content="light dark" />
+<title>{0}</title>
+<link rel="icon" href="data:," />
+<style>
+{1}</style>
+</head>
+<body>
+<main>
+<h1 dir="auto">{0}</h1>
+{2}</main>
+</body>
+</html>
+)",
+                     html(title), report_css, body);
+}
+
+/// The content of a table's column: numbers, English labels, tokens or names, or texts, which wrap
+/// and scroll.
+enum class Column { number, label, token, text };
+
+/// A table. The first row has the headings.
+std::string table(const std::vector<Column>& columns, const TableRows& rows) {
+  constexpr std::pair<const char*, const char*> tags[] = {
+      // as in Column
+      {R"(<td class="number">)", "</td>"},
+      {"<td>", "</td>"},
+      {R"(<td dir="auto">)", "</td>"},
+      {R"(<td dir="auto"><div>)", "</div></td>"}};
+  std::string head, body;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    head +=
+        (columns[i] == Column::number ? R"(<th class="number">)" : "<th>") + rows[0][i] + "</th>";
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    body += "<tr>";
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto& [begin, end] = tags[static_cast<std::size_t>(columns[i])];
+      body += begin + html(rows[r][i]) + end;
+    }
+    body += "</tr>\n";
+  }
+  return R"(<div class="table" tabindex="0"><table>)"
+         "\n<thead><tr>" +
+         head + "</tr></thead>\n<tbody>\n" + body + "</tbody>\n</table></div>\n";
 }
 
 /// Drawings of 400 pixels and more get the class "wide" instead of a third of the page's width.
-Json figure_of(const Drawing& drawing) {
-  const std::string& svg = drawing.svg;
-  Json figure = {{"svg", svg}, {"caption", drawing.caption}};
-  if (std::stoi(svg.substr(svg.find(" width=\"") + 8)) >= 400) figure["wide"] = "";
-  return figure;
+std::string figures(const std::vector<Drawing>& drawings) {
+  std::string all = "<div class=\"figures\">\n";
+  for (const auto& [map, caption] : drawings)
+    all += fmt::format(
+        "<figure{}><div class=\"drawing\">{}</div>\n<figcaption>{}</figcaption></figure>\n",
+        report::svg_width(map) >= 400 ? " class=\"wide\"" : "", report::svg(map), html(caption));
+  return all + "</div>\n";
 }
 
 /// "99.50 %: 1,990 of 2,000".
@@ -73,7 +94,7 @@ std::string share(Index part, Index whole) {
   return fmt::format("{:.2f} %: {} of {}", percent, grouped(part), grouped(whole));
 }
 
-Json summary_of(const Measured& m) {
+std::string summary_of(const Measured& m) {
   double seconds = 0;
   for (const Model& model : m.models)
     if (!model.entry("seconds").empty())
@@ -95,39 +116,49 @@ Json summary_of(const Measured& m) {
                              {"Models", std::to_string(m.models.size())},
                              {"Parameters of each", grouped(m.first().parameters->count())}});
   if (seconds > 0) tiles.push_back({"Trained for", duration(seconds)});
-  Json summary = {{"tiles", tiles},
-                  {"model", m.first().model.options().name},
-                  {"reads", kind_of(m.first().source().tokenizer)},
-                  {"writes", kind_of(m.first().target().tokenizer)},
-                  {"pairs", m.pairs.name},
-                  {"beam", std::to_string(m.search.beam)}};
-  if (!m.sentences())
-    summary["note"] =
-        "An exact match is a prediction that equals the target; token errors are "
-        "substitutions, deletions and insertions.";
-  return summary;
+  std::string out = "<dl>\n";
+  for (const auto& tile : tiles)
+    out += fmt::format("<div><dt>{}</dt><dd dir=\"auto\">{}</dd></div>\n", tile[0], tile[1]);
+  return out + fmt::format(
+                   "</dl>\n<p dir=\"auto\">Model: {}; source: {}; target: {}. Measured on {} with "
+                   "beam size "
+                   "{}.\n{}</p>\n",
+                   m.first().model.options().name, kind_of(m.first().source().tokenizer),
+                   kind_of(m.first().target().tokenizer), html(m.pairs.name), m.search.beam,
+                   m.sentences()
+                       ? ""
+                       : "An exact match is a prediction that equals the target; token errors "
+                         "are substitutions, deletions and insertions.");
 }
 
-void add_bleu_by_length(Json& page, const Measured& m) {
+std::string bleu_by_length(const Measured& m) {
   constexpr std::int64_t limits[] = {5, 10, 15, 20, 30, 50};
-  TableRows rows;
+  TableRows rows = {{"words of the source", "sentences", "BLEU"}};
   for (const auto& bucket : m.by_length(limits)) {
     if (bucket.sentences == 0) continue;
     rows.push_back({bucket.longest ? fmt::format("{} to {}", bucket.shortest, *bucket.longest)
                                    : fmt::format("from {}", bucket.shortest),
                     grouped(bucket.sentences), fmt::format("{:.2f}", bucket.bleu)});
   }
-  page["bleu"]["rows"] = rows;
+  return "<h2>BLEU by length</h2>\n" + table({Column::label, Column::number, Column::number}, rows);
 }
 
-void add_errors(Json& page, const Measured& m) {
-  page["errors"]["rows"] = rows_by_length(m.result.counts);
-  TableRows confusions = m.confusions(20);
-  for (std::vector<std::string>& row : confusions) row[2] = grouped(std::stol(row[2]));
-  if (!confusions.empty()) page["confusions"]["rows"] = confusions;
+std::string errors(const Measured& m) {
+  std::vector<Column> columns(7, Column::number);
+  columns[0] = Column::label;
+  const std::string by_length =
+      "<h2>Errors by length</h2>\n" + table(columns, rows_by_length(m.result.counts));
+  TableRows rows = {{"expected", "written", "times"}};
+  for (const auto& [expected, written, times] : m.confusions(20))
+    rows.push_back({expected, written, grouped(times)});
+  if (rows.size() == 1) return by_length;
+  return by_length +
+         "<h2>Confusion matrix: largest entries</h2>\n<p>∅ is no token: a deletion or an "
+         "insertion.</p>\n" +
+         table({Column::token, Column::token, Column::number}, rows);
 }
 
-void add_curves(Json& page, const Measured& m) {
+std::string curves(const Measured& m) {
   report::Chart quality{.title = m.sentences() ? "BLEU of the validation pairs"
                                                : "Exact match of the validation pairs",
                         .x_label = "update",
@@ -147,8 +178,15 @@ void add_curves(Json& page, const Measured& m) {
     loss.series.push_back(report::curve(log, "loss", several ? names[i] : "training"));
     if (!several) loss.series.push_back(report::curve(log, "valid_loss", "validation"));
   }
-  if (!quality.series.empty())
-    page["curves"] = {{"quality", report::svg(quality)}, {"loss", report::svg(loss)}};
+  if (quality.series.empty()) return "";
+  return fmt::format(R"(<h2>Learning curves</h2>
+<div class="figures charts">
+<figure><div class="drawing">{}</div></figure>
+<figure><div class="drawing">{}</div>
+<figcaption>The training loss includes dropout and label smoothing, if used; the validation loss does not.</figcaption></figure>
+</div>
+)",
+                     report::svg(quality), report::svg(loss));
 }
 
 /// Indices of `count` pairs, evenly spaced by source length up to 500 tokens (larger heat maps are
@@ -171,9 +209,9 @@ std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
 }
 
 /// Attention heat maps and the best predictions.
-void add_examples(Json& page, const Measured& m, std::size_t count, Index best) {
+std::string examples_of(const Measured& m, std::size_t count, Index best) {
   const std::vector<std::size_t> some = chosen_examples(m, count);
-  if (some.empty()) return;
+  if (some.empty()) return "";
   std::vector<text::Sentence> sources;
   for (const std::size_t i : some) sources.push_back(m.pairs.sources[i]);
   models::SearchOptions search = m.search;
@@ -184,8 +222,8 @@ void add_examples(Json& page, const Measured& m, std::size_t count, Index best) 
   };
   const auto written =
       models::translate(network_of(m.models), sources, {.how = search, .text = text});
-  if (std::ranges::any_of(m.models, &Model::attends)) page["attention"] = "";
-  TableRows rows;
+  TableRows rows = {{"source", "prediction", "probability"}};
+  std::vector<Drawing> drawings;
   for (std::size_t n = 0; n < some.size(); ++n) {
     const std::size_t i = some[n];
     const std::string &source = m.pairs.lines[i], &expected = m.pairs.references[i].front();
@@ -201,9 +239,25 @@ void add_examples(Json& page, const Measured& m, std::size_t count, Index best) 
     std::string caption = fmt::format("{} → {}", isolated(source), isolated(target));
     if (!m.sentences() && target != expected)
       caption += fmt::format(" (expected {})", isolated(expected));
-    page["figures"].push_back(figure_of({report::svg(map), caption}));
+    drawings.push_back({map, caption});
   }
-  page["predictions"]["rows"] = rows;
+  const char* attention =
+      "<h2>Attention</h2>\n<p>Attention weights: each row is a predicted token, each column a "
+      "source "
+      "token. Wrong predictions come first.</p>\n";
+  return (std::ranges::any_of(m.models, &Model::attends) ? attention + figures(drawings) : "") +
+         "<h2>Predictions, best first</h2>\n" +
+         table({Column::text, Column::text, Column::number}, rows);
+}
+
+/// All metadata except tokenizers and vocabularies.
+std::string options_of(const Model& model) {
+  TableRows rows = {{"option", "value"}};
+  for (const auto& [name, value] : model.metadata)
+    if (std::ranges::find(codec_entries, name) == std::end(codec_entries))
+      rows.push_back({name, value});
+  return "<details><summary>Model and options</summary>\n" +
+         table({Column::token, Column::text}, rows) + "</details>\n";
 }
 
 /// The model's directory and its training files: "attune-model: train.en and train.de".
@@ -260,9 +314,7 @@ void write_live(const UseOptions& o, std::span<const std::filesystem::path> file
 }  // namespace
 
 std::string drawings_page(const std::string& title, const std::vector<Drawing>& drawings) {
-  Json page = {{"title", title}};
-  for (const Drawing& one : drawings) page["figures"].push_back(figure_of(one));
-  return page_of(page);
+  return page_of(title, figures(drawings));
 }
 
 std::string isolated(const std::string& text) {
@@ -271,10 +323,7 @@ std::string isolated(const std::string& text) {
   return ascii ? shown : "\u2068" + shown + "\u2069";
 }
 
-std::filesystem::path page_path(const std::filesystem::path& out,
-                                const std::filesystem::path& directory,
-                                const std::filesystem::path& input) {
-  const std::filesystem::path path = out.empty() ? directory / "report.html" : out;
+void require_page(const std::filesystem::path& path, const std::filesystem::path& input) {
   require_writable(path, {input});
   if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
     std::string first_line;
@@ -282,7 +331,6 @@ std::filesystem::path page_path(const std::filesystem::path& out,
     if (!first_line.starts_with("<!DOCTYPE html>") && !first_line.starts_with("<!doctype html>"))
       fail(path.string(), "exists and is not an HTML page, expected another output file");
   }
-  return path;
 }
 
 int report(const UseOptions& o) {
@@ -290,24 +338,21 @@ int report(const UseOptions& o) {
   if (o.models.size() > 1 && o.out.empty())
     fail("--out", fmt::format("missing, but required for {} models", o.models.size()));
   // An ensemble is a directory with one subdirectory per training.
-  const bool together = files.size() > 1;
-  const std::filesystem::path own = files.front().parent_path();
-  const auto path = page_path(o.out, together ? own.parent_path() : own, o.live);
+  const std::filesystem::path own = files.front().parent_path(),
+                              directory = files.size() > 1 ? own.parent_path() : own,
+                              path = o.out.empty() ? directory / report_file : o.out;
+  require_page(path, o.live);
   if (!o.live.empty() && !o.file.empty()) fail("--live", "writes no report, expected no PAIRS");
   if (!o.live.empty()) return write_live(o, files, path), 0;
   UseOptions measured = o;
   measured.search.best = 1;  // --best must not change --beam
   const Measured m(measured, files);
-  Json page = {{"title", title(m.models, files)}, {"summary", summary_of(m)}};
-  m.sentences() ? add_bleu_by_length(page, m) : add_errors(page, m);
-  add_curves(page, m);
-  add_examples(page, m, /*count=*/12, o.search.best);
-  for (const auto& [name, value] : m.first().metadata)
-    if (!name.ends_with("vocabulary") && !name.ends_with("tokenizer"))
-      page["options"]["rows"].push_back({name, value});
+  const std::string body = summary_of(m) + (m.sentences() ? bleu_by_length(m) : errors(m)) +
+                           curves(m) + examples_of(m, /*count=*/12, o.search.best) +
+                           options_of(m.first());
   if (!is_first_worker()) return 0;
   const bool replaces = std::filesystem::is_regular_file(path);
-  write_file(path, page_of(page));
+  write_file(path, page_of(title(m.models, files), body));
   say("{}{}\n", path.string(), replaces ? "    (replaces the previous report)" : "");
   return 0;
 }

@@ -97,10 +97,9 @@ void Run::synchronize() {
   stop_ = interrupted();
   if (workers().count() == 1) return;
   const double seconds = seconds_before_ + seconds_since(started_);
-  const std::vector<std::string> all =
-      workers().gather(fmt::format("{} {}", stop_ ? "stop" : "on", seconds));
-  stop_ = std::ranges::any_of(all, [](const std::string& s) { return s.starts_with("stop"); });
-  agreed_seconds_ = std::stod(all.front().substr(all.front().find(' ')));
+  const Numbers all = all_gather([&] { return Numbers{seconds, stop_ ? 1.0 : 0.0}; });
+  agreed_seconds_ = all[0];
+  for (std::size_t i = 1; i < all.size(); i += 2) stop_ = stop_ || all[i] != 0;
 }
 
 /// Throws if workers differ in options, data or version.
@@ -262,7 +261,8 @@ void Run::write_log(const report::Json& measures, bool saves) {
 std::string Run::products_of_run() const {
   const std::string now = matmul_backends_used();
   if (products_before_.empty() || products_before_ == portable_matmul_backend) return now;
-  const bool is_known = now == portable_matmul_backend || products_before_.find(now) != now.npos;
+  const std::string list = "; " + products_before_ + "; ", item = "; " + now + "; ";
+  const bool is_known = now == portable_matmul_backend || list.find(item) != list.npos;
   return products_before_ + (is_known ? "" : "; " + now);
 }
 

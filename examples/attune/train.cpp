@@ -84,9 +84,9 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   // A resumed run takes tokenizers and vocabularies from its checkpoint. Loading throws if the
   // checkpoint's sizes and tensors disagree, before memory of these sizes is allocated.
   Codecs codecs = o.resumes() ? Model::load(last).codecs : make_codecs(o, survey);
-  models::ModelOptions own = o.model;
-  if (models::find(models::options_of(own), "tied")->get() == "all" &&
-      to_json(codecs.source.vocabulary) != to_json(codecs.target.vocabulary))
+  const bool ties_all =
+      std::visit([](const auto& own) { return own.tied == models::Tied::all; }, o.model.own);
+  if (ties_all && codecs.source.vocabulary != codecs.target.vocabulary)
     fail("--tied", "all requires the same vocabulary for both sides (--joint yes)");
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);
@@ -178,7 +178,7 @@ void finish(const TrainOptions& o) {
   const std::filesystem::path& out = o.out;
   UseOptions how;
   how.trained = o;
-  how.models = {out}, how.out = out / "report.html";
+  how.models = {out}, how.out = out / report_file;
   report(how);
   using examples::in_shell;
   say("Try it: {} predict{}    and type a source\n", in_shell(program_invocation_name),
@@ -263,6 +263,8 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   return 0;
 }
 
+void require_readable(const std::filesystem::path& file) { text::LineReader{file}; }
+
 /// Throws if the directory contains a model of another training, or if the report would replace a
 /// file that is not an HTML page.
 void check_directory(const TrainOptions& o) {
@@ -272,7 +274,7 @@ void check_directory(const TrainOptions& o) {
   if (!others.empty())
     fail("--out", fmt::format("{} contains another training, expected another directory",
                               others.front().parent_path().string()));
-  if (std::filesystem::is_directory(o.out)) page_path("", o.out);
+  if (std::filesystem::is_directory(o.out)) require_page(o.out / report_file);
 }
 
 }  // namespace
@@ -292,8 +294,7 @@ void check_files(const TrainOptions& o) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i < read_again || o.seeds > 1) require_regular(files[i]);
     std::error_code none;  // opening and closing a named pipe would lose its data
-    if (!files[i].empty() && !std::filesystem::is_fifo(files[i], none))
-      text::LineReader{files[i]};  // throws if it cannot be opened
+    if (!files[i].empty() && !std::filesystem::is_fifo(files[i], none)) require_readable(files[i]);
   }
   if (!o.valid.empty()) check_pairs(o.valid_files());
 }

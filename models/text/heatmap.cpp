@@ -324,6 +324,15 @@ struct Picture {
   }
 };
 
+Picture picture_of(const Heatmap& map, const SvgOptions& options) {
+  check(map);
+  if (!(options.cell >= 2))
+    fail("heatmap", "a cell is {} pixels, but at least 2 are needed", options.cell);
+  if (!(options.darkest > 0))
+    fail("heatmap", "the darkest weight is {}, expected > 0", options.darkest);
+  return Picture(map, options);
+}
+
 }  // namespace
 
 std::string escape(std::string_view text) {
@@ -345,13 +354,12 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options) {
   return Drawing(map, options).text();
 }
 
+double svg_width(const Heatmap& map, const SvgOptions& options) {
+  return picture_of(map, options).width + 2 * margin;
+}
+
 std::string svg(const Heatmap& map, const SvgOptions& options) {
-  check(map);
-  if (!(options.cell >= 2))
-    fail("heatmap", "a cell is {} pixels, but at least 2 are needed", options.cell);
-  if (!(options.darkest > 0))
-    fail("heatmap", "the darkest weight is {}, expected > 0", options.darkest);
-  const Picture p(map, options);
+  const Picture p = picture_of(map, options);
   const double width = p.width + 2 * margin, height = p.height + 2 * margin;
   // Below about 3/4 of the size the labels are hard to read. So a narrow page scrolls the drawing
   // instead of shrinking it further.

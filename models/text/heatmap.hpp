@@ -44,6 +44,8 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 ///
 /// Throws Error as `terminal` does, and unless options.darkest > 0 and options.cell >= 2.
 std::string svg(const Heatmap& map, const SvgOptions& options = {});
+/// The width of that drawing in pixels. Throws as `svg` does.
+double svg_width(const Heatmap& map, const SvgOptions& options = {});
 
 /// Escapes `text` for HTML and SVG, in elements and quoted attributes: & < > " ' become character
 /// references. Characters forbidden in XML are replaced: control characters by their Unicode

@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,8 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/file.hpp>
+
+using namespace std::string_view_literals;
 
 namespace attune::text {
 namespace {
@@ -132,6 +135,16 @@ void write_vocabulary(const std::filesystem::path& path, const Vocabulary& vocab
 
 // ---- Tokenizers
 
+std::int64_t SentencePiece::least_pieces(std::span<const std::string> lines) {
+  std::set<char32_t> characters = {U'▁'};
+  for (const std::string& line : lines) {
+    const std::u32string all = points(line);
+    if (all.find(U'▅') == all.npos) characters.insert(all.begin(), all.end());  // else skipped
+  }
+  for (const char32_t blank : U" \t"sv) characters.erase(blank);
+  return std::ssize(characters) + 3;
+}
+
 void SentencePiece::check_words(std::string_view line, std::string_view where) {
   constexpr std::ptrdiff_t longest = 32'000;
   for (const std::string_view word : words(line)) {
@@ -155,27 +168,27 @@ Tokenizer Tokenizer::with(std::shared_ptr<const Rewriter> rewriter) const {
 std::vector<std::string> Tokenizer::encode(std::string_view line) const {
   const std::string rewritten = rewriter_ ? rewriter_->encode(line) : std::string(line);
   if (pieces()) return pieces()->encode(rewritten);
-  if (std::holds_alternative<Characters>(kind_)) return code_points(rewritten);
+  if (kind() == Kind::characters) return code_points(rewritten);
   const std::vector<std::string_view> found = words(rewritten);
   return {found.begin(), found.end()};
 }
 
 std::string Tokenizer::decode(std::span<const std::string> tokens) const {
-  const char* between = std::holds_alternative<Characters>(kind_) ? "" : " ";
+  const char* between = kind() == Kind::characters ? "" : " ";
   const std::string line =
       pieces() ? pieces()->decode(tokens) : fmt::format("{}", fmt::join(tokens, between));
   return rewriter_ ? rewriter_->decode(line) : line;
 }
 
 std::string to_json(const Tokenizer& tokenizer) {
-  constexpr const char* kinds[] = {"words", "characters", "sentencepiece"};  // as in kind_
-  nlohmann::json object = {{"kind", kinds[tokenizer.kind_.index()]}};
+  constexpr const char* kinds[] = {"words", "characters", "sentencepiece"};  // as in Kind
+  nlohmann::json object = {{"kind", kinds[static_cast<std::size_t>(tokenizer.kind())]}};
   if (const SentencePiece* model = tokenizer.pieces()) {
     const std::string bytes = model->bytes();
     object["model"] =
         fmt::format("{:02x}", fmt::join(std::vector<std::uint8_t>(bytes.begin(), bytes.end()), ""));
   }
-  if (tokenizer.rewriter_) object["rewriter"] = tokenizer.rewriter_->json();
+  if (tokenizer.rewriter()) object["rewriter"] = tokenizer.rewriter()->json();
   return object.dump();
 }
 

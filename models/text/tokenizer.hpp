@@ -39,6 +39,9 @@ class Vocabulary {
   /// All tokens except the four special ones, as passed to the constructor.
   std::span<const std::string> tokens() const { return std::span(tokens_).subspan(4); }
 
+  /// True if all tokens have the same ids.
+  bool operator==(const Vocabulary& other) const { return tokens_ == other.tokens_; }
+
  private:
   std::vector<std::string> tokens_;
   std::unordered_map<std::string, std::int32_t> ids_;
@@ -93,6 +96,10 @@ class SentencePiece {
   static SentencePiece train(std::span<const std::string> lines,
                              const SentencePieceOptions& options = {});
 
+  /// The smallest `pieces` with which train() accepts these lines, without normalization: one for
+  /// each distinct character, with ▁ for blanks, and three special ones.
+  static std::int64_t least_pieces(std::span<const std::string> lines);
+
   /// Throws an Error with the prefix `where` if a word has more than 32,000 characters. BPE
   /// training of sentencepiece 0.1.97 aborts the process on such a word.
   static void check_words(std::string_view line, std::string_view where);
@@ -142,6 +149,8 @@ using RewriterFromJson = std::function<std::shared_ptr<const Rewriter>(std::stri
 /// SentencePiece::decode for SentencePiece.
 class Tokenizer {
  public:
+  enum class Kind { words, characters, pieces };
+
   Tokenizer(Words = {}) : kind_(Words{}) {}
   Tokenizer(Characters) : kind_(Characters{}) {}
   Tokenizer(SentencePiece model) : kind_(std::move(model)) {}
@@ -152,12 +161,14 @@ class Tokenizer {
   std::vector<std::string> encode(std::string_view line) const;
   std::string decode(std::span<const std::string> tokens) const;
 
+  Kind kind() const { return static_cast<Kind>(kind_.index()); }
   /// The SentencePiece model, or nullptr for other kinds.
   const SentencePiece* pieces() const { return std::get_if<SentencePiece>(&kind_); }
+  /// The Rewriter, or nullptr.
+  const Rewriter* rewriter() const { return rewriter_.get(); }
 
  private:
-  friend std::string to_json(const Tokenizer& tokenizer);
-  std::variant<Words, Characters, SentencePiece> kind_;
+  std::variant<Words, Characters, SentencePiece> kind_;  // as in Kind
   std::shared_ptr<const Rewriter> rewriter_;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 
 #include <fmt/format.h>
@@ -133,6 +134,14 @@ void take_cpus(const std::vector<int>& cpus, Index index, Index count) {
 }
 
 }  // namespace
+
+int launched_processes() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = std::getenv(name)) return std::atoi(size);
+  if (!std::getenv("PMIX_RANK")) return 0;
+  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  return tasks ? std::atoi(tasks) : 1;
+}
 
 Workers::Workers(const WorkersOptions& options)
     : options_(options), messages_(detail::Messages::join()) {

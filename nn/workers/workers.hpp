@@ -18,6 +18,10 @@ class Messages;
 class ShardTree;
 }  // namespace detail
 
+/// The number of processes that a launcher of Open MPI, MPICH or Slurm started, or 1 if it is
+/// unknown; 0 without a launcher.
+int launched_processes();
+
 struct WorkersOptions {
   double patience = 300;  // timeout in seconds for a worker that does not respond
 };

@@ -10,6 +10,7 @@
 #include <attune/tensor/elementwise.hpp>
 
 #include "attune/data.hpp"
+#include "attune/letters.hpp"
 #include "attune/output.hpp"
 #include "attune_program.hpp"
 #include "support/capture.hpp"
@@ -456,6 +457,15 @@ TEST_CASE("make_codecs: chooses the tokenisation from the data by default") {
   TrainOptions options;
   options.tokens = Tokens::words, options.target_tokens = Tokens::characters;
   CHECK(kinds({{"hé", "ʃ aː"}}, options) == "words between blanks -> characters");
+}
+
+TEST_CASE("kind_of: does not depend on the words that a truecaser knows") {
+  using text::Tokenizer;
+  const auto known = std::vector<std::string>{"decomposed", "words", "\"words\""};
+  const auto truecaser = std::make_shared<text::Truecaser>(known, false);
+  CHECK(kind_of(Tokenizer(text::Characters{}).with(truecaser)) == "characters");
+  CHECK(kind_of(Tokenizer(text::Words{}).with(truecaser)) == "words between blanks");
+  CHECK(kind_of(text::decomposed_characters()) == "decomposed characters");
 }
 
 TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trains none twice") {

@@ -168,9 +168,9 @@ TEST_CASE("curve: the points of a log that have both fields, scaled") {
 TEST_CASE("page: well-formed XML for any text, without external resources") {
   for (const char* bad : {"<a>", "</a>", "<a></b>", "<a b=1/>", "a & b", "a < b", "\x01"})
     CHECK(xml_error(bad) != "");  // tests the check
-  const std::string html = pairs::drawings_page(
-      kNasty, {{svg(diagonal({kNasty}, {"a", "b"})), kNasty},
-               {svg(diagonal({"a"}, Strings(30, "b"))), pairs::isolated("é")}});
+  const std::string html =
+      pairs::drawings_page(kNasty, {{diagonal({kNasty}, {"a", "b"}), kNasty},
+                                    {diagonal({"a"}, Strings(30, "b")), pairs::isolated("é")}});
   REQUIRE(html.starts_with("<!DOCTYPE html>\n"));
   CHECK(xml_error(html.substr(html.find('\n'))) == "");
   CHECK(count(html, "http") == count(html, "xmlns=\"http://www.w3.org/2000/svg\""));

@@ -59,7 +59,7 @@ void check_pictures(const Heatmap& map, fuzz::Choices& choices) {
   if (lines) check_terminal(*lines, colour);
   const auto svg = fuzz::accepted([&] { return report::svg(map, {.cell = 10}); });
   expect(svg && is_utf8(*svg), "svg: not UTF-8");
-  expect(is_utf8(pairs::drawings_page(map.caption, {{*svg, map.caption}})), "page: not UTF-8");
+  expect(is_utf8(pairs::drawings_page(map.caption, {{map, map.caption}})), "page: not UTF-8");
 }
 
 }  // namespace

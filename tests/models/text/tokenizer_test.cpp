@@ -176,6 +176,18 @@ TEST_CASE("SentencePiece: a small text has fewer pieces than asked for" * doctes
   }
 }
 
+TEST_CASE("SentencePiece: least_pieces is the smallest number that train accepts" *
+          doctest::skip(absent)) {
+  for (const Tokens& lines : {Tokens{"abc ab", "", " c  d "}, Tokens{"a", "only ▅ here"},
+                              Tokens{"é ▁ \u00a0 日\t本 😀 \uFFFD\uFFFE"}}) {
+    const auto least = SentencePiece::least_pieces(lines);
+    for (const PieceModel kind : {PieceModel::bpe, PieceModel::unigram}) {
+      CHECK_NOTHROW(SentencePiece::train(lines, {.model = kind, .pieces = least}));
+      CHECK_THROWS_AS(SentencePiece::train(lines, {.model = kind, .pieces = least - 1}), Error);
+    }
+  }
+}
+
 TEST_CASE("SentencePiece: long lines in training and encoding" * doctest::skip(absent)) {
   std::string line;
   for (int i = 0; i < 100'000; ++i) line += i % 3 == 0 ? "tick " : "tock ";

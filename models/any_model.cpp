@@ -184,7 +184,7 @@ class Ensemble {
     for (std::size_t n = 0; n < models_.size(); ++n) {
       std::vector<AnyModel::Output> own;
       for (const Output& output : outputs) own.push_back(output[n]);
-      log_p.push_back(log_softmax(models_[n].logits(words.of[n], own), -1));
+      log_p.push_back(log_softmax(Var(models_[n].logits(words.of[n], own)), -1));
       check(n == 0 ? "the first model's probabilities" : "another's", log_p[n].shape(), "T B V");
     }
     return log_sum_exp(stack(log_p), {0}) - std::log(static_cast<double>(models_.size()));

@@ -143,7 +143,7 @@ class JointCtc {
     }
     const Var ctc_log_p = stack(ctc);
     if (options_.weight == 1) return ctc_log_p;  // else 0 · log 0 could be NaN
-    const Var attention = log_softmax(decoder_->logits(words.own, own), -1);
+    const Var attention = log_softmax(Var(decoder_->logits(words.own, own)), -1);
     ShapeCheck check("JointCtc");
     check("attention's logits", attention, "T B V")("CTC's", ctc_log_p, "T B V");
     return (1 - options_.weight) * attention +

@@ -96,7 +96,7 @@ concept Decoder = requires(const M& model, const Tensor& ids, const typename M::
   { model.step(model.read(ids)[0], state).output } -> std::convertible_to<typename M::Output>;
   { model.step(model.read(ids)[0], state).weights } -> std::convertible_to<Var>;
   { model.step(model.read(ids)[0], state).state } -> std::convertible_to<typename M::State>;
-  { model.logits(model.read(ids), outputs) } -> std::convertible_to<Var>;
+  Var(model.logits(model.read(ids), outputs));
   { model.select(state, ids) } -> std::convertible_to<typename M::State>;
 };
 

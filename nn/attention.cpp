@@ -162,10 +162,10 @@ Memory Attention::precompute(const Var& h, const Mask& mask) const {
   const InLayer layer(score_->path());
   ShapeCheck("attention")("h", h, "S B D")("mask", mask, "S B");
   if (options_.window != Window::global) lengths_of(mask);  // throws on holes in the mask
-  const Mask words = mask.to(h.dtype());
+  const Mask used = mask.to(h.dtype());
   return {.h = score_->values(h),
-          .keys = {.k = score_->keys(h), .mask = words},
-          .lengths = sum(words, {0}),
+          .keys = {.k = score_->keys(h), .mask = used},
+          .lengths = sum(used, {0}),
           .columns = arange(mask.dim(1))};
 }
 

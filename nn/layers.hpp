@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include <attune/autograd/ops.hpp>
+#include <attune/autograd/loss.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/random.hpp>
@@ -62,7 +62,7 @@ class Linear {
   /// (..., in) -> (..., out)
   Var operator()(const Var& x) const {
     const InLayer layer(path_);
-    return AffineLogits{x, affine()};
+    return add_matmul(b_, x, W_);
   }
 
   /// W and b, for losses that are fused with the matrix product.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <ostream>
 
@@ -234,6 +235,14 @@ std::int64_t load_count(const Metadata& metadata, const std::string& name) {
 
 double load_number(const Metadata& metadata, const std::string& name, double low, double high) {
   return number_in(metadata, name, low, high);
+}
+
+void require_in_range(const char* owner, const char* name, double value, const char* range) {
+  char* end = nullptr;
+  const double low = std::strtod(range + 1, &end), high = std::strtod(end + 1, &end);
+  if ((*range == '[' ? value >= low : value > low) && (*end == ']' ? value <= high : value < high))
+    return;
+  fail(owner, "{} = {} is not in {}", name, value, range);
 }
 
 }  // namespace attune::nn

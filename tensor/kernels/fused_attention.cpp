@@ -151,9 +151,9 @@ class PackedBlocks {
 
 /// The work of one thread: a sequence of (sentence, head) pairs. `pair` is sentence · K + head.
 template <class T>
-class Worker {
+class HeadWork {
  public:
-  Worker(const Problem& problem, const T* q, const T* kv)
+  HeadWork(const Problem& problem, const T* q, const T* kv)
       : p_(problem),
         q_(q),
         kv_(kv),
@@ -337,9 +337,9 @@ AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
   const Index chunks = (p.t + tile_queries - 1) / tile_queries;
   const auto compute = [&]<class T>(Index i, Index last, const T* q_data, const T* kv_data,
                                     T* y_data, T* norms_data) {
-    for (Worker<T> worker(p, q_data, kv_data); i < last; ++i) {
+    for (HeadWork<T> work(p, q_data, kv_data); i < last; ++i) {
       const Index begin = i % chunks * tile_queries;
-      worker.forward(i / chunks, begin, std::min(begin + tile_queries, p.t), y_data, norms_data);
+      work.forward(i / chunks, begin, std::min(begin + tile_queries, p.t), y_data, norms_data);
     }
   };
   parallel_rows("attention", std::tie(q, kv, y, norms), p.pairs() * chunks, p.pairs_of_tile(),
@@ -358,8 +358,8 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
   const auto compute = [&]<class T>(Index pair, Index last, const T* q_data, const T* kv_data,
                                     const T* y, const T* norms, const T* dy_data, T* dq_data,
                                     T* dkv_data) {
-    for (Worker<T> worker(p, q_data, kv_data); pair < last; ++pair)
-      worker.backward(pair, y, norms, dy_data, dq_data, dkv_data);
+    for (HeadWork<T> work(p, q_data, kv_data); pair < last; ++pair)
+      work.backward(pair, y, norms, dy_data, dq_data, dkv_data);
   };
   parallel_rows("attention", std::tie(q, kv, forward.y, forward.norms, dy, dq, dkv), p.pairs(),
                 p.pairs_of_tile(), compute);

@@ -197,7 +197,8 @@ struct Forced {
 template <class M, class Encoded>
 Forced force(const M& model, const Encoded& encoded, const Tensor& previous) {
   const auto all = models::unroll(model, encoded, previous);
-  return {model.logits(all.words, all.outputs), all.weights.empty() ? Var() : stack(all.weights)};
+  return {Var(model.logits(all.words, all.outputs)),
+          all.weights.empty() ? Var() : stack(all.weights)};
 }
 template <class M>
 Forced force(const M& model, const text::Batch& batch) {

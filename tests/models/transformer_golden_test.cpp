@@ -81,7 +81,7 @@ TEST_CASE("Transformer: logits and all gradients are PyTorch's") {
     take(params, golden);
     const Encoded source = model.encode(golden["source"], golden["source_mask"]);
     const Unrolled<Transformer> all = unroll(model, source, golden["previous"], {}, false);
-    const Var logits = model.logits(all.words, all.outputs);
+    const Var logits(model.logits(all.words, all.outputs));
     const Tensor words = golden["target_mask"].reshape({3, 2, 1});
     CHECK(difference(logits.value() * words, golden["logits"] * words) < 1e-10);
     check(params, backward(test::weighted(logits, golden["g_logits"])), golden);

@@ -209,7 +209,7 @@ Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mas
   };
   const Tensor kv = affine("memory", x);
   const naive::Array q = affine("query", x), k = slice(kv, -1, 0, kSize),
-                     v = slice(kv, -1, kSize, 2 * kSize), words = mask;
+                     v = slice(kv, -1, kSize, 2 * kSize), used = mask;
   const Index width = kSize / heads;
   naive::Array read(x.shape());
   naive::for_each_index({kSteps, kBatch, heads}, [&](const naive::At& at) {
@@ -217,7 +217,7 @@ Tensor by_loops(const nn::Parameters& params, const Tensor& x, const Tensor& mas
     std::vector<double> e(kSteps, 0);
     double total = 0;
     for (Index s = 0; s < kSteps; ++s) {
-      if (words[{s, b}] == 0 || (causal && s > t)) continue;
+      if (used[{s, b}] == 0 || (causal && s > t)) continue;
       double score = 0;
       for (Index i = first; i < first + width; ++i) score += q[{t, b, i}] * k[{s, b, i}];
       total += e[static_cast<std::size_t>(s)] =

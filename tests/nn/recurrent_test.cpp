@@ -237,8 +237,7 @@ TEST_CASE("Bidirectional: final states are those of the last and of the first to
 
 TEST_CASE("Bidirectional: the directions have parameters and initial values of their own") {
   nn::Parameters params;
-  const nn::Bidirectional<nn::Gru> layer(params / "encoder", 4, 3,
-                                         {.cell = nn::Cell::gru_reset_before});
+  const nn::Bidirectional<nn::Gru> layer(params / "encoder", 4, 3, {.reset_before = true});
   CHECK(params.all().size() == 6);
   CHECK_FALSE(params.contains("encoder.forward.b_hn"));
   CHECK(difference(params["encoder.forward.W_x"].value(), params["encoder.backward.W_x"].value()) >
@@ -343,8 +342,7 @@ TEST_CASE("Stacked: parameters are named by layer, and have different initial va
 
 TEST_CASE("Stacked: options of the layer go to every layer") {
   nn::Parameters params;
-  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2},
-                                     {.cell = nn::Cell::gru_reset_before});
+  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2}, {.reset_before = true});
   CHECK_FALSE(params.contains("layer1.b_hn"));
   CHECK_FALSE(params.contains("layer2.b_hn"));
 }

@@ -23,6 +23,14 @@ Var weighted_sum(const Var& weights, const Var& memory);
 /// Scaled dot-product attention: q (T, B, D), kv (S, B, 2D) -> (T, B, D), without storing weights.
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {});
 
+struct AttentionWithWeights {
+  Var y;        // in q's shape
+  Var weights;  // (T, K, S, B), mean: (T, S, B), no: undefined; before dropout
+};
+/// The same, with the weights, whose gradient is propagated too.
+AttentionWithWeights attention(const Var& q, const Var& kv, const FusedAttentionOptions& options,
+                               AttentionWeights weights);
+
 /// Selects positions of each sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or
 /// (W, B, D). The result is 0 where the position is -1.
 Var window(const Var& x, const Tensor& positions);

@@ -3,7 +3,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <ostream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -276,12 +275,6 @@ void Gradients::scale(double factor) {
   }
   norm_ *= std::abs(factor);
   norm_at_ = known ? detail::observe() : 0;
-}
-
-std::ostream& operator<<(std::ostream& out, const Gradients& gradients) {
-  for (const Tensor& gradient : gradients.all())
-    out << fmt::format("{:<16} norm {:g}\n", to_string(gradient.shape()), norm(gradient).item());
-  return out;
 }
 
 const Tensor* Gradients::find(const Var& variable) const {

@@ -219,8 +219,13 @@ void save_tensors(const NamedTensors& tensors, Safetensors& file) {
 }
 
 void load_tensors(const Safetensors& file, const NamedTensors& tensors) {
-  for (const auto& [name, to] : tensors) find_tensor(file, name, to.shape(), to.dtype());
-  for (auto [name, to] : tensors) copy(*file.find(name), to);
+  std::vector<Tensor> from;
+  for (const auto& [name, to] : tensors)
+    from.push_back(find_tensor(file, name, to.shape(), to.dtype()));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    Tensor to = tensors[i].second;
+    copy(from[i], to);
+  }
 }
 
 const std::string& load_text(const Metadata& metadata, const std::string& name) {

@@ -15,27 +15,29 @@ double ratio(std::int64_t a, std::int64_t b) {
   return static_cast<double>(a) / static_cast<double>(b);
 }
 
+void require_step(const char* owner, double rate, std::int64_t step) {
+  require_in_range(owner, "rate", rate, "(0, inf)");
+  require_in_range(owner, "step", static_cast<double>(step), "[0, inf)");
+}
+
 }  // namespace
 
 double ConstantRate::operator()(std::int64_t step) const {
-  require_in_range("ConstantRate", "rate", rate, "(0, inf)");
-  require_in_range("ConstantRate", "step", step, "[0, inf)");
+  require_step("ConstantRate", rate, step);
   return rate;
 }
 
 double InverseSquareRoot::operator()(std::int64_t step) const {
-  require_in_range("InverseSquareRoot", "rate", rate, "(0, inf)");
+  require_step("InverseSquareRoot", rate, step);
   require_in_range("InverseSquareRoot", "warm_up", warm_up, "[1, inf)");
-  require_in_range("InverseSquareRoot", "step", step, "[0, inf)");
   return step < warm_up ? rate * ratio(step + 1, warm_up)
                         : rate * std::sqrt(ratio(warm_up, step + 1));
 }
 
 double LinearDecay::operator()(std::int64_t step) const {
-  require_in_range("LinearDecay", "rate", rate, "(0, inf)");
+  require_step("LinearDecay", rate, step);
   require_in_range("LinearDecay", "last", last, "[0, inf)");
   require_in_range("LinearDecay", "after", after, "[0, inf)");
-  require_in_range("LinearDecay", "step", step, "[0, inf)");
   if (steps <= after) fail("LinearDecay", "steps = {} is not in (after, inf)", steps);
   if (step <= after) return rate;
   return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;

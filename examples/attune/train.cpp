@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fmt/ranges.h>
 
+#include <attune/nn/schedules.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>

@@ -88,12 +88,20 @@ TEST_CASE("attention: storage without padding gives the bits and gradients of th
       FusedAttentionOptions with_mask = o, with_rows = o;
       with_mask.mask = mask;
       with_rows.query_rows = q_rows, with_rows.key_rows = kv_rows;
+      const auto joined = [&](const Var& y, const Var& weights) {
+        const Tensor used = (q_rows >= 0).to(DType::f32).reshape({4, 1, 1, 3});
+        return concat({reshape(y, {-1}), reshape(weights * used, {-1})}, 0);
+      };
+      const auto per_head = AttentionWeights::per_head;
       const Function expected = [&](const std::vector<Var>& v) {
-        const Var y = attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask);
-        return slice(scatter_add(zeros({8, 8}), where(q_rows >= 0, q_rows, 7), y), 0, 0, 7);
+        const auto [y, weights] =
+            attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask, per_head);
+        const Tensor rows = where(q_rows >= 0, q_rows, 7);
+        return joined(slice(scatter_add(zeros({8, 8}), rows, y), 0, 0, 7), weights);
       };
       const Function packed = [&](const std::vector<Var>& v) {
-        return attention(v[0], v[1], with_rows);
+        const auto [y, weights] = attention(v[0], v[1], with_rows, per_head);
+        return joined(y, weights);
       };
       const auto of_padded = value_and_gradients(expected, inputs),
                  of_packed = value_and_gradients(packed, inputs);

@@ -6,6 +6,7 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/nn/layers.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 
 #include "nn/tools.hpp"

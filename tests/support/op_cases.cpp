@@ -602,11 +602,19 @@ void add_attention_case(List& list, const std::vector<OpInput>& inputs,
   };
   const std::string shapes = fmt::format("({}) ({})", fmt::join(inputs[0].extents, " "),
                                          fmt::join(inputs[1].extents, " "));
-  list.add(fmt::format("attention {}, {} heads{}{}{}", shapes, given.heads,
-                       given.causal ? ", causal" : "", masked ? ", masked" : "",
-                       given.dropout > 0 ? ", dropout" : ""),
-           inputs, OF(attention(v[0], v[1], options(v))),
+  const std::string name = fmt::format("attention {}, {} heads{}{}{}", shapes, given.heads,
+                                       given.causal ? ", causal" : "", masked ? ", masked" : "",
+                                       given.dropout > 0 ? ", dropout" : "");
+  list.add(name, inputs, OF(attention(v[0], v[1], options(v))),
            OF(reference::attention(v[0], v[1], options(v)).y), 5);
+  const auto joined = [](const AttentionWithWeights& of) {
+    return concat({reshape(of.y, {-1}), reshape(of.weights, {-1})}, 0);
+  };
+  for (const auto which : {AttentionWeights::per_head, AttentionWeights::mean}) {
+    list.add(name + (which == AttentionWeights::mean ? ", mean weights" : ", weights"), inputs,
+             OF(joined(attention(v[0], v[1], options(v), which))),
+             OF(joined(reference::attention(v[0], v[1], options(v), which))), 5);
+  }
 }
 
 /// Masks have gaps, and in one case a sentence has no key.

@@ -7,8 +7,8 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/models/any_model.hpp>
 #include <attune/models/search.hpp>
-#include <attune/nn/layers.hpp>
 #include <attune/nn/clipping.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/threads.hpp>

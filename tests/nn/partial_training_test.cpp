@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/loss.hpp>
-#include <attune/nn/layers.hpp>
 #include <attune/nn/clipping.hpp>
+#include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 
 #include "nn/tools.hpp"

@@ -22,12 +22,6 @@ Tensor covered(const Tensor& k, const Tensor& coverage, const Tensor& w_c) {
 }  // namespace
 
 Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c) {
-  if (q.rank() == 3) {
-    std::vector<Var> scores;
-    for (Index t = 0; t < q.dim(0); ++t)
-      scores.push_back(additive_scores(q[t], k, v, coverage, w_c));
-    return scores.empty() ? zeros({0, k.dim(0), k.dim(1)}, q.dtype()) : stack(scores);
-  }
   if (coverage.defined() != w_c.defined()) return additive_scores(q, k, v);
   const Tensor keys = covered(k.value(), coverage.value(), w_c.value());
   return record("additive_scores", additive_scores_forward(q.value(), keys, v.value()))

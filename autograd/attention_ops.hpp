@@ -7,9 +7,9 @@
 
 namespace attune {
 
-/// Additive scores: q (B, A), k (S, B, A), v (A), coverage (S, B), w_c (A) -> (S, B). For T queries
-/// at once, q (T, B, A) -> (T, S, B). Coverage is used only if both coverage and w_c are defined.
-/// Backward recomputes the sums of q, k and coverage, so they take no memory.
+/// Additive scores: q (B, A), k (S, B, A), v (A), coverage (S, B), w_c (A) -> (S, B). Coverage is
+/// used only if both coverage and w_c are defined. Backward recomputes the sums of q, k and
+/// coverage, so they take no memory.
 Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage = {},
                     const Var& w_c = {});
 

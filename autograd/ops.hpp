@@ -1,4 +1,5 @@
-// Differentiable operations. Binary ones broadcast as in NumPy. All take f32 or f64.
+// Differentiable operations, each with its own pullback; compositions.hpp has those that are
+// composed of them. Binary ones broadcast as in NumPy. All take f32 or f64.
 #pragma once
 
 #include <vector>

@@ -50,13 +50,6 @@ TEST_CASE("WarmUp: scales the next schedule until the given step") {
   for (std::int64_t step = 0; step < 6; ++step) CHECK(none(step) == schedule.next(step));
 }
 
-TEST_CASE("Schedule: any schedule, chosen at run time") {
-  nn::Schedule schedule = nn::ConstantRate{0.5};
-  CHECK(schedule(3) == 0.5);
-  schedule = nn::WarmUp{.steps = 2, .next = nn::LinearDecay{.rate = 1, .steps = 9}};
-  CHECK(schedule(0) == 0.5);
-}
-
 TEST_CASE("Schedule: sets the rate of an optimiser's next step from its step count") {
   nn::Parameters params(1, DType::f64);
   const Var w = params.add("w", {}, nn::init::zeros());

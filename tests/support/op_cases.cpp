@@ -554,13 +554,8 @@ void add_einsum(List& list) {
 
 void add_attention(List& list) {
   list.group = "attention";
-  const Function scores = OF(additive_scores(v[0], v[1], v[2]));
-  list.add("additive_scores", {"B A", "S B A", "A"}, scores,
+  list.add("additive_scores", {"B A", "S B A", "A"}, OF(additive_scores(v[0], v[1], v[2])),
            OF(reference::additive_scores(v[0], v[1], v[2])), 4);
-  list.add("additive_scores of several queries", {"2 B A", "S B A", "A"}, scores,
-           OF(stack({reference::additive_scores(v[0][0], v[1], v[2]),
-                     reference::additive_scores(v[0][1], v[1], v[2])})),
-           4);
   list.add("additive_scores with coverage", {"B A", "S B A", "A", "S B", "A"},
            OF(additive_scores(v[0], v[1], v[2], v[3], v[4])),
            OF(reference::additive_scores(v[0], v[1], v[2], v[3], v[4])), 4);

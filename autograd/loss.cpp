@@ -3,13 +3,8 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/record.hpp>
-#include <attune/tensor/arrange.hpp>
-#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/ctc.hpp>
-#include <attune/tensor/kernels/normalize.hpp>
-#include <attune/tensor/matmul.hpp>
-#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune {

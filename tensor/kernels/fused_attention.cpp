@@ -239,25 +239,22 @@ class HeadWork {
     }
   }
 
-  /// Adds the weights of the queries [begin, end) of a head to `all`.
-  void add_weights(Index pair, Index begin, Index end, const T* norms, const WeightsOf<T>& all) {
+  /// Adds the weights of up to block_queries queries of a head, from query `first` on, to `all`.
+  void add_weights(Index pair, Index first, const T* norms, const WeightsOf<T>& all) {
     taken_ = 0;
     const Seen& of = seen(pair);
-    end = std::min(end, of.queries.count());
-    if (begin >= end) return;
+    const Index end = std::min(first + block_queries, of.queries.count());
+    if (first >= end) return;
     const Index n = of.until[end - 1];
     keys_.pack(gathered(key_rows(kv_, pair), 0, n, 1), n, p_.a, block_keys, /*transposed=*/true);
-    const T* q = gathered(query_rows(q_, pair), begin, end, scale_);
+    const T* q = gathered(query_rows(q_, pair), first, end, scale_);
     T* const scores = take(block_queries * block_keys);
-    for (Index first = begin; first < end; first += block_queries) {
-      const Index queries = std::min(block_queries, end - first);
-      const auto add = [&](Index i, Index key, std::span<const T> weights) {
-        T* const to = all.of(pair, of.queries.positions[first + i]);
-        for (std::size_t j = 0; j < weights.size(); ++j)
-          to[of.keys.positions[key + j] * p_.b] += all.share * weights[j];
-      };
-      for_weights(pair, q + (first - begin) * p_.a, first, queries, n, norms, scores, add);
-    }
+    const auto add = [&](Index i, Index key, std::span<const T> weights) {
+      T* const to = all.of(pair, of.queries.positions[first + i]);
+      for (std::size_t j = 0; j < weights.size(); ++j)
+        to[of.keys.positions[key + j] * p_.b] += all.share * weights[j];
+    };
+    for_weights(pair, q, first, end - first, n, norms, scores, add);
   }
 
   /// Gradients of a whole head. dq, dkv have the layout of q, kv. Masked keys are not written.
@@ -438,9 +435,9 @@ Tensor attention_weights(const Tensor& q, const Tensor& kv, const FusedAttention
   const auto compute = [&]<class T>(Index i, Index last, const T* q_data, const T* kv_data,
                                     const T* norms, T* data) {
     for (HeadWork<T> work(p, q_data, kv_data); i < last; ++i) {
-      const Index begin = i % chunks * block_queries, first = i / chunks * heads;
-      for (Index pair = first; pair < first + heads; ++pair)
-        work.add_weights(pair, begin, begin + block_queries, norms, {p, data, per_head});
+      for (Index head = 0; head < heads; ++head)
+        work.add_weights(i / chunks * heads + head, i % chunks * block_queries, norms,
+                         {p, data, per_head});
     }
   };
   parallel_rows("attention", std::tie(q, kv, forward.norms, all), p.pairs() / heads * chunks,

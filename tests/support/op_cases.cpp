@@ -602,13 +602,11 @@ void add_attention_case(List& list, const std::vector<OpInput>& inputs,
                                        given.dropout > 0 ? ", dropout" : "");
   list.add(name, inputs, OF(attention(v[0], v[1], options(v))),
            OF(reference::attention(v[0], v[1], options(v)).y), 5);
-  const auto joined = [](const AttentionWithWeights& of) {
-    return concat({reshape(of.y, {-1}), reshape(of.weights, {-1})}, 0);
-  };
+  const auto both = [](const AttentionWithWeights& of) { return joined({of.y, of.weights}); };
   for (const auto which : {AttentionWeights::per_head, AttentionWeights::mean}) {
     list.add(name + (which == AttentionWeights::mean ? ", mean weights" : ", weights"), inputs,
-             OF(joined(attention(v[0], v[1], options(v), which))),
-             OF(joined(reference::attention(v[0], v[1], options(v), which))), 5);
+             OF(both(attention(v[0], v[1], options(v), which))),
+             OF(both(reference::attention(v[0], v[1], options(v), which))), 5);
   }
 }
 

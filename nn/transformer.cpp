@@ -158,48 +158,43 @@ TransformerLayer::Memory TransformerLayer::precompute(const Var& h, const Layout
 
 /// Runs the blocks, each with its residual connection and normalisation.
 template <class Self, class Cross>
-Var TransformerLayer::run(Var x, bool has_memory, Self self, Cross cross) const {
+TransformerLayer::Result TransformerLayer::run(Var x, bool has_memory, Self self,
+                                               Cross cross) const {
   if (cross_ && !has_memory)
     fail("TransformerLayer", path_ + " has cross-attention, but there is no memory");
+  Var weights;
   const auto add = [&](const LayerNorm& norm, auto part) {
     x = norm_ == Norm::before ? x + dropout_(part(norm(x))) : norm(x + dropout_(part(x)));
   };
+  const auto attend_to_memory = [&](const Var& n) {
+    const auto attended = cross(n);
+    weights = attended.weights;
+    return attended.y;
+  };
   add(self_norm_, self);
-  if (cross_) add(*cross_norm_, cross);
+  if (cross_) add(*cross_norm_, attend_to_memory);
   add(feed_norm_, feed_forward_);
-  return x;
+  return {x, weights};
 }
 
 TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Layout& layout,
-                                                      const Memory& memory, Weights w) const {
-  Var weights;
-  const Var y = run(
+                                                      const Memory& memory, Weights weights) const {
+  return run(
       x, memory.keys_values.defined(), [&](const Var& n) { return self_.self(n, layout); },
       [&](const Var& n) {
-        const auto attended = (*cross_)(n, memory.keys_values, memory.layout, w, layout);
-        weights = attended.weights;
-        return attended.y;
+        return (*cross_)(n, memory.keys_values, memory.layout, weights, layout);
       });
-  return {y, weights};
 }
 
 TransformerLayer::Result TransformerLayer::step(const Var& x, KeyValueCache& cache,
                                                 const KeyValueCache& memory) const {
-  Var weights;
-  const Var y = run(
-      x, memory.rows.defined(),
-      [&](const Var& n) {
-        const Tensor own = arange(n.dim(0)).reshape({1, -1});
-        cache.rows = cache.rows.defined() ? concat({cache.rows, own}, 0) : own;
-        cache.keys_values.push_back(self_.precompute(n));
-        return self_.step(n, cache).y;
-      },
-      [&](const Var& n) {
-        const auto attended = cross_->step(n, memory);
-        weights = attended.weights;
-        return attended.y;
-      });
-  return {y, weights};
+  const auto self = [&](const Var& n) {
+    const Tensor own = arange(n.dim(0)).reshape({1, -1});
+    cache.rows = cache.rows.defined() ? concat({cache.rows, own}, 0) : own;
+    cache.keys_values.push_back(self_.precompute(n));
+    return self_.step(n, cache).y;
+  };
+  return run(x, memory.rows.defined(), self, [&](const Var& n) { return cross_->step(n, memory); });
 }
 
 }  // namespace attune::nn

@@ -173,7 +173,7 @@ class TransformerLayer {
 
  private:
   template <class Self, class Cross>
-  Var run(Var x, bool has_memory, Self self, Cross cross) const;
+  Result run(Var x, bool has_memory, Self self, Cross cross) const;
 
   Norm norm_;
   MultiHeadAttention self_;

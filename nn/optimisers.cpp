@@ -19,11 +19,9 @@ constexpr Index tile = 8192;  // elements
 
 }  // namespace
 
-void StepState::add_slot(const char* prefix, Shape (*shape_of)(const Shape&)) {
-  for (const auto& [path, w] : parameters_) {
-    const Shape shape = shape_of ? shape_of(w.shape()) : w.shape();
-    slots_.emplace_back(fmt::format("{}.{}", prefix, path), zeros(shape, w.dtype()));
-  }
+void StepState::add_slot(const char* prefix) {
+  for (const auto& [path, w] : parameters_)
+    slots_.emplace_back(fmt::format("{}.{}", prefix, path), zeros(w.shape(), w.dtype()));
 }
 
 void StepState::require_all_parameters() const {

@@ -30,8 +30,8 @@ class StepState {
   StepState(Parameters& parameters, const char* owner, const char* name)
       : parameters_(parameters), count_(parameters.all().size()), owner_(owner), name_(name) {}
 
-  /// Adds a slot: zeros of the shape of each parameter, or of shape_of(its shape).
-  void add_slot(const char* prefix, Shape (*shape_of)(const Shape& parameter) = nullptr);
+  /// Adds a slot: zeros of the shape of each parameter.
+  void add_slot(const char* prefix);
   /// The tensor for parameter i in slot `number` (from 0, in the order of add_slot).
   Tensor& slot(std::size_t number, std::size_t i) { return slots_[number * count_ + i].second; }
   /// Throws if parameters were added after construction.

@@ -144,11 +144,12 @@ void stop_if_interrupted() {
 nn::Workers& workers() {
   if (joined) return *joined;
   joined = std::make_unique<nn::Workers>();
-  if (joined->count() == 1 && nn::Workers::launched() > 1)
-    complain(
-        "warning: {} processes were started, but attune was built without MPI: each runs "
-        "independently\n",
-        nn::Workers::launched());
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})  // of Open MPI, and of MPICH
+    if (const char* size = std::getenv(name); joined->count() == 1 && size && std::atoi(size) > 1)
+      complain(
+          "warning: {} processes were started, but attune was built without MPI: each runs "
+          "independently\n",
+          size);
   return *joined;
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 
 #include <fmt/format.h>
@@ -159,14 +158,6 @@ Workers::~Workers() {
     messages_->leave();
   } catch (const std::exception&) {  // no worker is left to report to
   }
-}
-
-int Workers::launched() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* size = std::getenv(name)) return std::atoi(size);
-  if (!std::getenv("PMIX_RANK")) return 0;
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  return tasks ? std::atoi(tasks) : 1;
 }
 
 void Workers::abort() {

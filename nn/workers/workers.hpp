@@ -54,10 +54,6 @@ class Workers {
   /// workers do not know of the exception.
   ~Workers();
 
-  /// The number of processes that a launcher of Open MPI, MPICH or Slurm started, or 1 if it is
-  /// unknown. 0 without a launcher.
-  static int launched();
-
   /// Index of this worker, from 0, and number of workers.
   int rank() const { return rank_; }
   int count() const { return count_; }

@@ -22,12 +22,6 @@ Tensor covered(const Tensor& k, const Tensor& coverage, const Tensor& w_c) {
 }  // namespace
 
 Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage, const Var& w_c) {
-  if (q.rank() == 3) {
-    std::vector<Var> scores;
-    for (Index t = 0; t < q.dim(0); ++t)
-      scores.push_back(additive_scores(q[t], k, v, coverage, w_c));
-    return scores.empty() ? zeros({0, k.dim(0), k.dim(1)}, q.dtype()) : stack(scores);
-  }
   if (coverage.defined() != w_c.defined()) return additive_scores(q, k, v);
   const Tensor keys = covered(k.value(), coverage.value(), w_c.value());
   return record("additive_scores", additive_scores_forward(q.value(), keys, v.value()))
@@ -67,13 +61,23 @@ Var weighted_sum(const Var& weights, const Var& memory) {
 }
 
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options) {
+  return attention(q, kv, options, AttentionWeights::no).y;
+}
+
+AttentionWithWeights attention(const Var& q, const Var& kv, const FusedAttentionOptions& options,
+                               AttentionWeights which) {
   const AttentionForward forward = attention_forward(q.value(), kv.value(), options);
-  return record("attention", forward.y)
-      .joint({q, kv}, [=, q = q.value(), kv = kv.value()](auto dy, const auto& dx) {
-        AttentionBackward d = attention_backward(q, kv, options, forward, dy[0]);
-        if (dx[0]) dx[0]->add(std::move(d.dq));
-        if (dx[1]) dx[1]->add(std::move(d.dkv));
-      });
+  const Tensor weights = attention_weights(q.value(), kv.value(), options, forward, which);
+  Recording result = weights.defined() ? record("attention", {forward.y, weights})
+                                       : record("attention", forward.y);
+  result.joint({q, kv}, [=, q = q.value(), kv = kv.value()](auto dy, const auto& dx) {
+    AttentionBackward d = attention_backward(q, kv, options, forward,
+                                             dy[0].defined() ? dy[0] : zeros(q.shape(), q.dtype()),
+                                             dy.size() > 1 ? dy[1] : Tensor());
+    if (dx[0]) dx[0]->add(std::move(d.dq));
+    if (dx[1]) dx[1]->add(std::move(d.dkv));
+  });
+  return {result.output(0), weights.defined() ? result.output(1) : Var()};
 }
 
 Var window(const Var& x, const Tensor& positions) {

@@ -7,9 +7,9 @@
 
 namespace attune {
 
-/// Additive scores: q (B, A), k (S, B, A), v (A), coverage (S, B), w_c (A) -> (S, B). For T queries
-/// at once, q (T, B, A) -> (T, S, B). Coverage is used only if both coverage and w_c are defined.
-/// Backward recomputes the sums of q, k and coverage, so they take no memory.
+/// Additive scores: q (B, A), k (S, B, A), v (A), coverage (S, B), w_c (A) -> (S, B). Coverage is
+/// used only if both coverage and w_c are defined. Backward recomputes the sums of q, k and
+/// coverage, so they take no memory.
 Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverage = {},
                     const Var& w_c = {});
 
@@ -22,6 +22,14 @@ Var weighted_sum(const Var& weights, const Var& memory);
 
 /// Scaled dot-product attention: q (T, B, D), kv (S, B, 2D) -> (T, B, D), without storing weights.
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {});
+
+struct AttentionWithWeights {
+  Var y;        // in q's shape
+  Var weights;  // (T, K, S, B), mean: (T, S, B), no: undefined; before dropout
+};
+/// The same, with the weights, whose gradient is propagated too.
+AttentionWithWeights attention(const Var& q, const Var& kv, const FusedAttentionOptions& options,
+                               AttentionWeights weights);
 
 /// Selects positions of each sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or
 /// (W, B, D). The result is 0 where the position is -1.

@@ -3,7 +3,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <ostream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -11,19 +10,12 @@
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/backward.hpp>
-#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/kernels/product_sizes.hpp>
-#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {
 namespace {
-
-Tensor as_matrix(const Tensor& x) {
-  return x.rank() == 2 ? x : x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
-}
 
 [[noreturn]] void fail_not_variable(const Var& value) {
   fail("gradients", "this {} value is not a variable, and only variables have gradients",
@@ -31,77 +23,6 @@ Tensor as_matrix(const Tensor& x) {
 }
 
 }  // namespace
-
-void GradientSlot::add(Tensor gradient) {
-  if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_)
-    fail(fmt::format("backward of {}", detail::pullback_context.operation),
-         "the gradient of an input must be {} {}, but the pullback returned {}", name_of(dtype_),
-         shape_, describe(gradient));
-  bytes_of(gradient);  // throws if it is a captured tensor that was modified
-  if (!sum_.defined()) return static_cast<void>(sum_ = std::move(gradient));
-  if (!sum_.unique() && gradient.unique()) std::swap(sum_, gradient);
-  add_in_place(accumulator(), gradient);
-}
-
-Tensor& GradientSlot::accumulator() {
-  if (!sum_.defined()) {
-    sum_ = zeros(shape_, dtype_);
-  } else if (!sum_.unique()) {
-    sum_ = sum_.clone();
-  }
-  detail::buffer_of(sum_).created_at = detail::write_stamp();  // no pullback has captured the sum
-  return sum_;
-}
-
-void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
-  Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
-  if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
-    return multiply_out(std::span(&product, 1));
-  products_.push_back(std::move(product));
-}
-
-/// sum += aᵀ·b
-void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
-  if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
-    // The first product becomes the sum: this saves clearing and reading an accumulator.
-    sum_ = matmul(a, b, {.a = true});
-  } else {
-    attune::add_product(a, b, accumulator(), column);
-  }
-}
-
-/// One product over the concatenated rows of several products.
-void GradientSlot::multiply_out(std::span<const Product> products) {
-  std::vector<Tensor> a, b;
-  for (const Product& product : products) {
-    // Checks reads as in the pullback that captured the tensors.
-    const detail::ScopedValue scope(detail::pullback_context, product.context);
-    if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
-    bytes_of(product.a), bytes_of(product.b);
-    a.push_back(product.a);
-    b.push_back(product.b);
-  }
-  const detail::ScopedValue checked(detail::pullback_context, detail::PullbackContext());
-  multiply_out(concat(a, 0), concat(b, 0), products.front().column);
-}
-
-Tensor GradientSlot::finish() {
-  if (products_.empty()) return std::move(sum_);
-  std::vector<Product> products = std::exchange(products_, {});
-  const char* const operation = products.front().context.operation;
-  // Groups of consecutive products with the same columns.
-  const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
-  if (!std::ranges::is_sorted(products, {}, columns))
-    std::ranges::stable_sort(products, {}, columns);
-  for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
-    end = begin + 1;
-    while (end < products.size() && columns(products[end]) == columns(products[begin])) ++end;
-    multiply_out(std::span(products).subspan(begin, end - begin));
-  }
-  if (detail::detects_anomaly()) [[unlikely]]
-    detail::check_gradient(operation, sum_);
-  return std::move(sum_);
-}
 
 /// One backward pass: a heap of the nodes that gradients have reached, the newest node on top.
 class BackwardWalk {
@@ -354,12 +275,6 @@ void Gradients::scale(double factor) {
   }
   norm_ *= std::abs(factor);
   norm_at_ = known ? detail::observe() : 0;
-}
-
-std::ostream& operator<<(std::ostream& out, const Gradients& gradients) {
-  for (const Tensor& gradient : gradients.all())
-    out << fmt::format("{:<16} norm {:g}\n", to_string(gradient.shape()), norm(gradient).item());
-  return out;
 }
 
 const Tensor* Gradients::find(const Var& variable) const {

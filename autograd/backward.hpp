@@ -59,9 +59,6 @@ class Gradients {
   std::uint64_t norm_at_ = 0;  // on the modification clock; 0: norm_ is not known
 };
 
-/// One line per gradient with its shape and norm, in the order of `all`.
-std::ostream& operator<<(std::ostream& out, const Gradients& gradients);
-
 /// The gradients of a scalar. Walks its history once, newest operation first, and frees each
 /// pullback and its captures after running it. So a history can be walked only once, and gradients
 /// are of first order only: what a pullback computes is not recorded.

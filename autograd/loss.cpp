@@ -3,13 +3,8 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/record.hpp>
-#include <attune/tensor/arrange.hpp>
-#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/ctc.hpp>
-#include <attune/tensor/kernels/normalize.hpp>
-#include <attune/tensor/matmul.hpp>
-#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune {
@@ -119,10 +114,10 @@ Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
   if (options.smoothing != 0)
     fail("cross_entropy", "label smoothing of target distributions is not supported");
   const Var losses = -sum(where(q != 0, q * log_softmax(logits), 0.0), -1);
-  const Tensor words = flat_mask("cross_entropy", mask, logits);
-  const double scale = scale_of("cross_entropy", options.reduction, words, losses.size());
-  if (!words.defined()) return sum(losses) * scale;
-  return sum(where(words != 0, reshape(losses, {-1}), 0.0) * words) * scale;
+  const Tensor weights = flat_mask("cross_entropy", mask, logits);
+  const double scale = scale_of("cross_entropy", options.reduction, weights, losses.size());
+  if (!weights.defined()) return sum(losses) * scale;
+  return sum(where(weights != 0, reshape(losses, {-1}), 0.0) * weights) * scale;
 }
 
 }  // namespace
@@ -145,17 +140,22 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
   check_shapes("cross_entropy", "logits", logits, targets, mask);
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});
   const Tensor flat_targets = targets.reshape({-1}),
-               words = flat_mask("cross_entropy", mask, logits);
+               weights = flat_mask("cross_entropy", mask, logits);
   const CrossEntropy result =
-      cross_entropy_forward(rows, flat_targets, words, {options.smoothing, options.unsmoothed});
-  const double scale = scale_of("cross_entropy", options.reduction, words, rows.dim(0));
+      cross_entropy_forward(rows, flat_targets, weights, {options.smoothing, options.unsmoothed});
+  const double scale = scale_of("cross_entropy", options.reduction, weights, rows.dim(0));
   return record("cross_entropy", sum(result.loss) * scale)
       .wrt(logits,
            [=, shape = logits.shape(), norms = result.norms, o = options](const Tensor& dy) {
-             return cross_entropy_backward(rows, flat_targets, words, norms, scale * dy.item(),
+             return cross_entropy_backward(rows, flat_targets, weights, norms, scale * dy.item(),
                                            {o.smoothing, o.unsmoothed})
                  .reshape(shape);
            });
+}
+
+AffineLogits::operator Var() const {
+  if (!affine.W.defined()) return x;
+  return add_matmul(affine.b, x, affine.W, {.b = affine.transposed});
 }
 
 Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targets,
@@ -163,11 +163,11 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   if (!affine.W.defined()) return cross_entropy(x, targets, mask, options);
   check_affine(x, affine, targets, mask);
   const Tensor all = x.value().reshape({-1, x.dim(-1)}),
-               words = flat_mask("affine_cross_entropy", mask, x);
+               flat = flat_mask("affine_cross_entropy", mask, x);
   Tensor rows;  // indices of the rows with a nonzero mask; undefined: all rows
-  if (words.defined() && attune::all(words).item() == 0) rows = nonzero(words).reshape({-1});
+  if (flat.defined() && attune::all(flat).item() == 0) rows = nonzero(flat).reshape({-1});
   const auto used = [&](const Tensor& of) { return rows.defined() ? gather(of, rows) : of; };
-  const Tensor weights = words.defined() ? used(words) : words;
+  const Tensor weights = flat.defined() ? used(flat) : flat;
   const double scale = scale_of("affine_cross_entropy", options.reduction, weights, all.dim(0));
   AffineGradients d;
   const Tensor x_rows = used(all);

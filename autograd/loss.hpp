@@ -33,6 +33,21 @@ Var mse_loss(const Var& y, const Var& target, Reduction reduction = Reduction::m
 Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets,
                                      Reduction reduction = Reduction::mean);
 
+/// An affine map, x W + b, W (R, V), or if transposed x Wᵀ + b, W (V, R); b (V) or undefined.
+struct Affine {
+  Var W, b;
+  bool transposed = false;
+};
+
+/// The logits x W + b, not computed yet, for affine_cross_entropy. Var(logits) computes them.
+/// Without W, the logits are x.
+struct AffineLogits {
+  Var x;
+  Affine affine = {};
+
+  explicit operator Var() const;
+};
+
 /// cross_entropy of the logits x W + b, for x (..., R): the same result up to rounding, in less
 /// memory. With a large vocabulary the logits would need more memory than the model. So the
 /// forward pass takes some rows at a time: it computes their logits, replaces these by their

@@ -135,7 +135,8 @@ struct NodeGradients : CacheAllocated, PerOutput<GradientSlot> {
 
 /// A recorded operation, or a variable (is_leaf).
 struct Node : CacheAllocated {
-  Node(const char* operation, bool is_leaf, std::size_t outputs);
+  /// `values`: the results, whose shapes and dtypes the node keeps.
+  Node(const char* operation, bool is_leaf, std::span<const Tensor> values);
   ~Node() { release_edges(); }
   /// Frees the pullbacks and their captures.
   void release_edges();

@@ -215,11 +215,6 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
   return add_matmul({}, a, b, transpose);
 }
 
-AffineLogits::operator Var() const {
-  if (!affine.W.defined()) return x;
-  return add_matmul(affine.b, x, affine.W, {.b = affine.transposed});
-}
-
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   if (b.rank() == 2 && a.rank() > 2 && !transpose.a) return matmul(a, b, transpose);
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
@@ -338,14 +333,6 @@ Var slice(const Var& x, int axis, Index begin, Index end) {
 Var broadcast_to(const Var& x, const Shape& shape) {
   return record("broadcast_to", broadcast_to(x.value(), shape))
       .wrt(x, [from = x.shape()](const Tensor& dy) { return sum_to(dy, from); });
-}
-
-Var Var::operator[](Index t) const {
-  const Tensor row = value()[t];
-  if (t < 0) t += dim(0);
-  return record("slice", row).wrt(*this, [t](const Tensor& dy, GradientSlot& dx) {
-    add_to_slice(dx.accumulator(), dy.reshape(dy.shape().inserted(0, 1)), 0, t);
-  });
 }
 
 Var permute(const Var& x, const std::vector<int>& axes) {

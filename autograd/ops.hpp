@@ -1,4 +1,5 @@
-// Differentiable operations. Binary ones broadcast as in NumPy. All take f32 or f64.
+// Differentiable operations, each with its own pullback; compositions.hpp has those that are
+// composed of them. Binary ones broadcast as in NumPy. All take f32 or f64.
 #pragma once
 
 #include <vector>
@@ -63,21 +64,6 @@ Var matmul(const Var& a, const Var& b, Transpose transpose = {});
 
 /// y + a·b in one pass; y is (..., N), or (N), for example a bias, or undefined.
 Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose = {});
-
-/// An affine map, x W + b, W (R, V), or if transposed x Wᵀ + b, W (V, R); b (V) or undefined.
-struct Affine {
-  Var W, b;
-  bool transposed = false;
-};
-
-/// The logits x W + b, not computed yet. A loss can pass x and the map to affine_cross_entropy,
-/// which never stores all logits. Conversion to Var computes them. Without W, the logits are x.
-struct AffineLogits {
-  Var x;
-  Affine affine = {};
-
-  operator Var() const;
-};
 
 /// Batched matrix product (..., M, K) x (..., K, N) -> (..., M, N): one product for each index of
 /// the leading axes, which broadcast. Transposes as in `matmul`.

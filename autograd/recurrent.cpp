@@ -36,7 +36,7 @@ RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence& o) {
   const Tensor x = as_sequence(xw.value());
   const RecurrenceOf<Tensor> values{o.cell,         o.h0.value(),          o.c0.value(),
                                     o.b_hn.value(), o.mask.to(xw.dtype()), o.direction};
-  const RecurrentStates states = recurrent_forward(x, w_h.value(), values);
+  const RecurrentActivations states = recurrent_forward(x, w_h.value(), values);
   const Tensor h = single ? as_step(states.h) : states.h;
   Recording result = lstm ? record("lstm", {h, states.c[last_step(states.c.dim(0), o.direction)]})
                           : record("gru", h);

@@ -67,13 +67,12 @@ inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence
   return {stack(states), c};
 }
 
-struct AttentionResult {
-  Var y, weights;  // (T, B, D), (B, heads, T, S) before dropout
-};
 /// Scaled dot-product attention of T queries to S keys in each of K heads of A = D / K elements
 /// (Vaswani et al., 2017, equation 1 and section 3.2.2):
 ///     y_k = softmax(q_k k_kᵀ / √A) v_k
-inline AttentionResult attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {}) {
+inline AttentionWithWeights attention(const Var& q, const Var& kv,
+                                      const FusedAttentionOptions& o = {},
+                                      AttentionWeights which = AttentionWeights::per_head) {
   const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1), D = q.dim(2);
   const auto heads_of = [&](const Var& x) {  // (n, B, D) -> (B, heads, n, A)
     return permute(reshape(x, {x.dim(0), B, o.heads, D / o.heads}), {1, 2, 0, 3});
@@ -97,7 +96,9 @@ inline AttentionResult attention(const Var& q, const Var& kv, const FusedAttenti
     kept = weights * Tensor::of<double>(weights.shape(), factors).to(q.dtype());
   }
   const Var read = permute(batched_matmul(kept, heads_of(k_v[1])), {2, 0, 1, 3});
-  return {reshape(read, {T, B, D}), weights};
+  const Var returned = which == AttentionWeights::mean ? permute(mean(weights, {1}), {1, 2, 0})
+                                                       : permute(weights, {2, 1, 3, 0});
+  return {reshape(read, {T, B, D}), which == AttentionWeights::no ? Var() : returned};
 }
 
 /// e_sb = v · tanh(q_b + k_sb)  (Bahdanau, Cho and Bengio, 2014, appendix A.1.2), and with coverage

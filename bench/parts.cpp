@@ -13,6 +13,7 @@
 #include <attune/models/loss.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/nn/attention.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/recurrent.hpp>
 #include <attune/tensor/reduce.hpp>

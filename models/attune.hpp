@@ -28,10 +28,12 @@
 #include <attune/models/text/utf8.hpp>
 #include <attune/models/transformer.hpp>
 #include <attune/nn/attention.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/nn/recurrent.hpp>
+#include <attune/nn/schedules.hpp>
 #include <attune/nn/transformer.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/arrange.hpp>

@@ -73,7 +73,7 @@ class Ensemble final : public detail::ModelBase {
     std::vector<std::vector<Var>> weights_of_step(static_cast<std::size_t>(previous.dim(0)));
     for (std::size_t n = 0; n < models_.size(); ++n) {
       Steps own = models_[n].unroll(source.as<Sources>().of[n], previous, mask, weights);
-      logits.push_back(own.logits);
+      logits.emplace_back(own.logits);
       for (std::size_t t = 0; t < own.weights.size(); ++t)
         weights_of_step[t].push_back(own.weights[t]);
     }

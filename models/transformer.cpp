@@ -87,7 +87,7 @@ TransformerEncoder::TransformerEncoder(const nn::Scope& scope, const Transformer
       norm_(last_norm(scope / "encoder", o)) {}
 
 Encoded TransformerEncoder::encode(const Tensor& source, const Mask& mask) const {
-  lengths_of(mask);  // throws unless padding is at the end: positions are counted from the start
+  require_padding_at_end(mask);  // positions are counted from the start
   const nn::Layout layout = nn::Layout::packed(mask);
   Var x = layout.pack(source_.with_positions(source_.embed(source), 0));
   for (const nn::TransformerLayer& layer : layers_) x = layer(x, layout).y;

@@ -161,11 +161,11 @@ Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Ind
 Memory Attention::precompute(const Var& h, const Mask& mask) const {
   const InLayer layer(score_->path());
   ShapeCheck("attention")("h", h, "S B D")("mask", mask, "S B");
-  if (options_.window != Window::global) lengths_of(mask);  // throws on holes in the mask
-  const Mask words = mask.to(h.dtype());
+  if (options_.window != Window::global) require_padding_at_end(mask);
+  const Mask used = mask.to(h.dtype());
   return {.h = score_->values(h),
-          .keys = {.k = score_->keys(h), .mask = words},
-          .lengths = sum(words, {0}),
+          .keys = {.k = score_->keys(h), .mask = used},
+          .lengths = sum(used, {0}),
           .columns = arange(mask.dim(1))};
 }
 

@@ -49,7 +49,7 @@ Var outside_of_training(const Var& x, const char* what) {
   });
 }
 
-Dropout::Dropout(double rate) : rate_(rate) {
+void require_dropout_rate(double rate) {
   if (!(rate >= 0 && rate < 1)) fail("dropout", "the rate {} is not in [0, 1)", rate);
 }
 
@@ -81,7 +81,7 @@ Conv1d::Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& o)
     : windows_{.width = o.width, .stride = o.stride, .before = o.padding, .after = o.padding},
       linear_(scope, o.width * in, out, o.linear),
       path_(scope.path()) {
-  windows_of(0, windows_);  // throws on options out of range
+  require_valid(windows_);
 }
 
 Sequence Conv1d::operator()(const Sequence& sequence) const {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include <attune/autograd/ops.hpp>
+#include <attune/autograd/loss.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/random.hpp>
@@ -27,6 +27,9 @@ class Training : attune::detail::ScopedValue<Random*> {
 /// outside of nn::Training, and `what` had no effect.
 Var outside_of_training(const Var& x, const char* what);
 
+/// Throws unless 0 <= rate < 1.
+void require_dropout_rate(double rate);
+
 /// A dropout rate, or the default `otherwise` if it is -1.
 inline double rate_or(double rate, double otherwise) { return rate == -1 ? otherwise : rate; }
 
@@ -36,7 +39,7 @@ inline double rate_or(double rate, double otherwise) { return rate == -1 ? other
 class Dropout {
  public:
   /// Throws unless 0 <= rate < 1.
-  explicit Dropout(double rate);
+  explicit Dropout(double rate) : rate_(rate) { require_dropout_rate(rate); }
 
   /// (...) -> (...)
   Var operator()(const Var& x) const;
@@ -62,7 +65,7 @@ class Linear {
   /// (..., in) -> (..., out)
   Var operator()(const Var& x) const {
     const InLayer layer(path_);
-    return AffineLogits{x, affine()};
+    return add_matmul(b_, x, W_);
   }
 
   /// W and b, for losses that are fused with the matrix product.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <iterator>
 #include <ostream>
 
@@ -218,8 +219,13 @@ void save_tensors(const NamedTensors& tensors, Safetensors& file) {
 }
 
 void load_tensors(const Safetensors& file, const NamedTensors& tensors) {
-  for (const auto& [name, to] : tensors) find_tensor(file, name, to.shape(), to.dtype());
-  for (auto [name, to] : tensors) copy(*file.find(name), to);
+  std::vector<Tensor> from;
+  for (const auto& [name, to] : tensors)
+    from.push_back(find_tensor(file, name, to.shape(), to.dtype()));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    Tensor to = tensors[i].second;
+    copy(from[i], to);
+  }
 }
 
 const std::string& load_text(const Metadata& metadata, const std::string& name) {
@@ -234,6 +240,14 @@ std::int64_t load_count(const Metadata& metadata, const std::string& name) {
 
 double load_number(const Metadata& metadata, const std::string& name, double low, double high) {
   return number_in(metadata, name, low, high);
+}
+
+void require_in_range(const char* owner, const char* name, double value, const char* range) {
+  char* end = nullptr;
+  const double low = std::strtod(range + 1, &end), high = std::strtod(end + 1, &end);
+  if ((*range == '[' ? value >= low : value > low) && (*end == ']' ? value <= high : value < high))
+    return;
+  fail(owner, "{} = {} is not in {}", name, value, range);
 }
 
 }  // namespace attune::nn

@@ -172,6 +172,10 @@ const std::string& load_text(const Metadata& metadata, const std::string& name);
 std::int64_t load_count(const Metadata& metadata, const std::string& name);
 double load_number(const Metadata& metadata, const std::string& name, double low, double high);
 
+/// Throws unless the value is in `range`, such as "[0, 1)" or "(0, inf)": "OWNER: NAME = 2 is not in
+/// [0, 1)".
+void require_in_range(const char* owner, const char* name, double value, const char* range);
+
 /// Scope guard: error messages of this thread end with the path of a layer or parameter, as in
 /// "..., in encoder.forward". The innermost guard applies. To use it in a new layer, store
 /// scope.path() as path_ and begin operator() with `const nn::InLayer layer(path_);`.

@@ -165,8 +165,18 @@ class Lstm : public Recurrent {
       : Recurrent(scope, in, hidden, {.cell = Cell::lstm, .forget_bias = o.forget_bias}) {}
 };
 
-/// GRU layer: the default cell of Recurrent.
-using Gru = Recurrent;
+struct GruOptions {
+  bool reset_before = false;  // the form of Cho et al. (2014), Cell::gru_reset_before
+};
+
+/// GRU layer, see Recurrent.
+class Gru : public Recurrent {
+ public:
+  using Options = GruOptions;
+  Gru(const Scope& scope, Index in, Index hidden, const GruOptions& o = {})
+      : Recurrent(scope, in, hidden,
+                  {.cell = o.reset_before ? Cell::gru_reset_before : Cell::gru}) {}
+};
 
 /// State of a Bidirectional layer. A final state has each direction's state after the last step
 /// that it processed: `forward` at step T - 1, `backward` at step 0.

@@ -1,13 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/record.hpp>
-#include <attune/autograd/reference.hpp>
 #include <attune/nn/transformer.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/kernels/fused_attention.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune::nn {
@@ -16,11 +13,6 @@ namespace {
 /// q = x W_q (T, B, D), kv = [h W_k, h W_v] -> concatenated contexts of the heads, before W_o.
 MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights weights,
                        const MultiHeadOptions& options, const Layout& queries = {}) {
-  if (weights != Weights::no && (queries.rows.defined() || keys.rows.defined())) {
-    const Mask seen = keys.rows.defined() ? Mask::unchecked(keys.rows >= 0) : keys.mask;
-    const auto [y, alpha] = attend(queries.unpack(q), keys.unpack(kv), seen, weights, options);
-    return {queries.pack(y), alpha};
-  }
   ShapeCheck check("MultiHeadAttention");
   if (queries.rows.defined()) check("the queries' rows", queries.rows, "T B");
   if (keys.rows.defined()) check("the keys' rows", keys.rows, "S B");
@@ -38,23 +30,7 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights 
     *random =
         random->ahead(static_cast<std::uint64_t>(check['T'] * check['B'] * o.heads * check['S']));
   }
-  if (weights == Weights::no) return {attention(q, kv, o), {}};
-  const auto with_weights = [&](const Var& some) -> MultiHeadResult {
-    const auto [read, alpha] = reference::attention(some, kv, o);
-    return {read, weights == Weights::mean ? permute(mean(alpha, {1}), {1, 2, 0})
-                                           : permute(alpha, {2, 1, 3, 0})};
-  };
-  constexpr Index rows = 64;
-  if (recorded(q) || recorded(kv) || o.causal || o.dropout > 0 || check['T'] <= rows)
-    return with_weights(q);
-  // In chunks of steps, as the scores of all steps need too much memory.
-  std::vector<Var> read, alpha;
-  for (Index begin = 0; begin < check['T']; begin += rows) {
-    const auto some = with_weights(slice(q, 0, begin, std::min(check['T'], begin + rows)));
-    read.push_back(some.y);
-    alpha.push_back(some.weights);
-  }
-  return {concat(read, 0), concat(alpha, 0)};
+  return attention(q, kv, o, weights);
 }
 
 /// Positional encodings (section 3.5) of the positions begin .. end - 1: (end - begin, size)
@@ -111,7 +87,7 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
       path_(scope.path()) {
   if (options.heads < 1 || size % options.heads != 0)
     fail("MultiHeadAttention", "{} heads do not divide a size of {}", options.heads, size);
-  Dropout check(options.dropout);
+  require_dropout_rate(options.dropout);
 }
 
 MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys_values,
@@ -182,48 +158,43 @@ TransformerLayer::Memory TransformerLayer::precompute(const Var& h, const Layout
 
 /// Runs the blocks, each with its residual connection and normalisation.
 template <class Self, class Cross>
-Var TransformerLayer::run(Var x, bool has_memory, Self self, Cross cross) const {
+TransformerLayer::Result TransformerLayer::run(Var x, bool has_memory, Self self,
+                                               Cross cross) const {
   if (cross_ && !has_memory)
     fail("TransformerLayer", path_ + " has cross-attention, but there is no memory");
+  Var weights;
   const auto add = [&](const LayerNorm& norm, auto part) {
     x = norm_ == Norm::before ? x + dropout_(part(norm(x))) : norm(x + dropout_(part(x)));
   };
+  const auto attend_to_memory = [&](const Var& n) {
+    const auto attended = cross(n);
+    weights = attended.weights;
+    return attended.y;
+  };
   add(self_norm_, self);
-  if (cross_) add(*cross_norm_, cross);
+  if (cross_) add(*cross_norm_, attend_to_memory);
   add(feed_norm_, feed_forward_);
-  return x;
+  return {x, weights};
 }
 
 TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Layout& layout,
-                                                      const Memory& memory, Weights w) const {
-  Var weights;
-  const Var y = run(
+                                                      const Memory& memory, Weights weights) const {
+  return run(
       x, memory.keys_values.defined(), [&](const Var& n) { return self_.self(n, layout); },
       [&](const Var& n) {
-        const auto attended = (*cross_)(n, memory.keys_values, memory.layout, w, layout);
-        weights = attended.weights;
-        return attended.y;
+        return (*cross_)(n, memory.keys_values, memory.layout, weights, layout);
       });
-  return {y, weights};
 }
 
 TransformerLayer::Result TransformerLayer::step(const Var& x, KeyValueCache& cache,
                                                 const KeyValueCache& memory) const {
-  Var weights;
-  const Var y = run(
-      x, memory.rows.defined(),
-      [&](const Var& n) {
-        const Tensor own = arange(n.dim(0)).reshape({1, -1});
-        cache.rows = cache.rows.defined() ? concat({cache.rows, own}, 0) : own;
-        cache.keys_values.push_back(self_.precompute(n));
-        return self_.step(n, cache).y;
-      },
-      [&](const Var& n) {
-        const auto attended = cross_->step(n, memory);
-        weights = attended.weights;
-        return attended.y;
-      });
-  return {y, weights};
+  const auto self = [&](const Var& n) {
+    const Tensor own = arange(n.dim(0)).reshape({1, -1});
+    cache.rows = cache.rows.defined() ? concat({cache.rows, own}, 0) : own;
+    cache.keys_values.push_back(self_.precompute(n));
+    return self_.step(n, cache).y;
+  };
+  return run(x, memory.rows.defined(), self, [&](const Var& n) { return cross_->step(n, memory); });
 }
 
 }  // namespace attune::nn

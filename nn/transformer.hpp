@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/nn/layers.hpp>
 
 namespace attune::nn {
@@ -11,9 +12,7 @@ namespace attune::nn {
 /// Causal attention: position t attends to positions up to t only.
 enum class Causal { no, yes };
 
-/// The attention weights that a call returns: none, which is the fastest, those of each head, or
-/// their mean over the heads.
-enum class Weights { no, per_head, mean };
+using Weights = AttentionWeights;
 
 /// Arrangement of the tokens of a batch: padded, x (T, B, D) with an optional mask, or packed, x
 /// (N, D), the N tokens without padding. Layers that process each token independently are faster on
@@ -43,10 +42,7 @@ struct MultiHeadOptions {
   double dropout = 0;  // rate of the dropout on the weights, in training mode
 };
 
-struct MultiHeadResult {
-  Var y;        // of the shape of the query
-  Var weights;  // (T, K, S, B), mean: (T, S, B), no: undefined; exactly 0 at padding
-};
+using MultiHeadResult = AttentionWithWeights;
 
 /// Key-value cache of one layer: of the previous decoder steps, or of the memory. The keys and
 /// values at position s of hypothesis b are row rows[s, b] of keys_values[s]. Hypotheses share the
@@ -177,7 +173,7 @@ class TransformerLayer {
 
  private:
   template <class Self, class Cross>
-  Var run(Var x, bool has_memory, Self self, Cross cross) const;
+  Result run(Var x, bool has_memory, Self self, Cross cross) const;
 
   Norm norm_;
   MultiHeadAttention self_;

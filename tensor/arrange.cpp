@@ -229,10 +229,14 @@ std::vector<Index> lengths_of(const Mask& mask) {
   return lengths;
 }
 
-Index windows_of(Index steps, const UnfoldOptions& o) {
+void require_valid(const UnfoldOptions& o) {
   if (o.width < 1 || o.stride < 1 || o.before < 0 || o.after < 0)
     fail("unfold", "width {} and stride {} must be at least 1, before {} and after {} at least 0",
          o.width, o.stride, o.before, o.after);
+}
+
+Index windows_of(Index steps, const UnfoldOptions& o) {
+  require_valid(o);
   const Index last = checked_sum("unfold", {steps, o.before, o.after}) - o.width;
   return last < 0 ? 0 : last / o.stride + 1;
 }

@@ -61,6 +61,7 @@ Mask mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
 
 /// The length of each sequence of a mask (T, B): inverse of mask_of. Throws for a 1 after a 0.
 std::vector<Index> lengths_of(const Mask& mask);
+inline void require_padding_at_end(const Mask& mask) { static_cast<void>(lengths_of(mask)); }
 
 /// Sliding windows over a sequence: each has `width` steps, and begins `stride` steps after the
 /// previous one. The sequence is padded with `before` and `after` steps of zeros.
@@ -71,6 +72,8 @@ struct UnfoldOptions {
 /// Number of windows: floor((steps + before + after - width) / stride) + 1, or 0 if that is
 /// negative. Throws unless width >= 1, stride >= 1, before >= 0 and after >= 0.
 Index windows_of(Index steps, const UnfoldOptions& options);
+/// Throws if one of the options is out of range.
+void require_valid(const UnfoldOptions& options);
 
 /// The windows of x (T, B, D) -> (T', B, width · D), T' = windows_of(T, options):
 /// y[t] = [x[t · stride - before]; ...; x[t · stride - before + width - 1]], with zeros beyond the

@@ -12,6 +12,7 @@
 #include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/safetensors.hpp>
 
 namespace attune {
 namespace {
@@ -114,13 +115,13 @@ Random Random::from(const State& state) {
   return result;
 }
 
-void Random::save(std::map<std::string, std::string>& metadata, const std::string& name) const {
-  metadata[name] = fmt::format("{} {} {}", seed_, stream_, position_);
+void Random::save(Safetensors& file, const std::string& name) const {
+  file.metadata[name] = fmt::format("{} {} {}", seed_, stream_, position_);
 }
 
-void Random::load(const std::map<std::string, std::string>& metadata, const std::string& name) {
-  const auto found = metadata.find(name);
-  std::istringstream text(found == metadata.end() ? "" : found->second);
+void Random::load(const Safetensors& file, const std::string& name) {
+  const auto found = file.metadata.find(name);
+  std::istringstream text(found == file.metadata.end() ? "" : found->second);
   State state{};
   for (std::uint64_t& word : state) text >> word;
   if (!text || !(text >> std::ws).eof()) fail("random", "'{}' is not a generator's state", name);

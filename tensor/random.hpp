@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +10,8 @@
 #include <attune/tensor/tensor.hpp>
 
 namespace attune {
+
+struct Safetensors;
 
 /// The generator Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
 /// 1, 2, 3", SC 2011). Block n of a stream is a keyed bijection of n. So the state is three
@@ -43,10 +44,10 @@ class Random {
   using State = std::array<std::uint64_t, 3>;
   State state() const { return {seed_, stream_, position_}; }
   static Random from(const State& state);
-  /// Writes the state to a checkpoint's metadata, and reads it: three integers under the key
-  /// `name`. load throws, with nothing changed, if the key is missing or its value malformed.
-  void save(std::map<std::string, std::string>& metadata, const std::string& name) const;
-  void load(const std::map<std::string, std::string>& metadata, const std::string& name);
+  /// Adds the state to a checkpoint's metadata: three integers under the key `name`.
+  void save(Safetensors& file, const std::string& name) const;
+  /// Restores it. Throws, and changes nothing, if the entry is missing or malformed.
+  void load(const Safetensors& file, const std::string& name);
   /// This generator advanced by `words` calls of bits().
   Random ahead(std::uint64_t words) const { return from({seed_, stream_, position_ + words}); }
 

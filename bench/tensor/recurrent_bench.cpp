@@ -30,7 +30,7 @@ void recurrent(benchmark::State& state, Index gates, Cell cell) {
   const Tensor dh = randn({steps, batch, hidden});
   Tensor dw = zeros(w_h.shape());
   for (auto _ : state) {
-    const RecurrentStates out = recurrent_forward(xw, w_h, {.cell = cell});
+    const RecurrentActivations out = recurrent_forward(xw, w_h, {.cell = cell});
     benchmark::DoNotOptimize(out.h);
     if (!training) continue;
     add_state_products(out.h, recurrent_backward(xw, w_h, {.cell = cell}, out, dh).dhw, dw);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/reduce.hpp>

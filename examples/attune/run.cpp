@@ -296,7 +296,7 @@ void Run::save_last() {
     Safetensors file = checkpoint();
     for (const Saved& one : progress_) one.save(file);
     file.metadata.merge(models::to_map(state_));
-    divergence_.save(file.metadata);
+    divergence_.save(file);
     if (average_) average_->save(file);
     save_safetensors(files_.last(), file);
   }
@@ -315,7 +315,7 @@ void Run::resume() {
     for (const Saved& one : progress_) one.load(file);
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);
-    divergence_.load(file.metadata);
+    divergence_.load(file);
     step_ = nn::load_count(file.metadata, "step");
     seconds_before_ = nn::load_number(file.metadata, "seconds", 0, 1e10);
     models::set_from(state_, file.metadata);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 
 #include "options.hpp"

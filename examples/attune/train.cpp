@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fmt/ranges.h>
 
+#include <attune/nn/schedules.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/threads.hpp>
@@ -98,8 +99,6 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   Epochs epochs([&](Index epoch) { return pairs.batches(epoch); });
   nn::HalveOnPlateau plateau(
       {.rate = o.rate, .patience = std::max<Index>(0, o.halve - 1), .higher_is_better = true});
-  const Saved saved_plateau{[&](Safetensors& file) { plateau.save(file.metadata); },
-                            [&](const Safetensors& file) { plateau.load(file.metadata); }};
   Best best;
   const Index steps = total_steps(o, epochs.size());
   const nn::Schedule schedule = schedule_of(o, steps);
@@ -122,7 +121,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
                       {"validation_data", {valid.name, valid.fingerprint()}}},
            .epoch = [&] { return epochs.epoch(); }},
           files, *model.parameters, save_model,
-          {saved(adam), saved(epochs), saved_plateau, saved(best)});
+          {saved(adam), saved(epochs), saved(plateau), saved(best)});
   const auto last_step = [&] {  // with --batch-tokens, epochs differ in their number of batches
     if (!by_epochs) return steps;
     return epochs.epoch() < o.epochs ? std::max(steps, run.step() + 1) : run.step();

@@ -282,8 +282,8 @@ void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts
 
 }  // namespace
 
-RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
-                                  const RecurrenceOf<Tensor>& o) {
+RecurrentActivations recurrent_forward(const Tensor& xw, const Tensor& w_h,
+                                       const RecurrenceOf<Tensor>& o) {
   check_recurrent(xw, w_h, o);
   const Walk walk = walk_of(xw, w_h, o);
   return visit_floating(operation_of(o.cell), xw, [&](auto zero) {
@@ -295,7 +295,7 @@ RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
     const Tensor h0 = defined_or_zeros(o.h0, state, dtype);
     const Tensor c0 = lstm ? defined_or_zeros(o.c0, state, dtype) : Tensor();
     const Tensor b_hn = o.cell == Cell::gru ? defined_or_zeros(o.b_hn, {n}, dtype) : Tensor();
-    RecurrentStates out;
+    RecurrentActivations out;
     out.h = Tensor::uninitialized(all, dtype);
     if (lstm) out.c = Tensor::uninitialized(all, dtype);
     out.gates = Tensor::uninitialized(all.with(2, walk.kept * n), dtype);
@@ -317,8 +317,9 @@ RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
 }
 
 RecurrentGradients recurrent_backward(const Tensor& xw, const Tensor& w_h,
-                                      const RecurrenceOf<Tensor>& o, const RecurrentStates& states,
-                                      const Tensor& dh, const Tensor& dc_last) {
+                                      const RecurrenceOf<Tensor>& o,
+                                      const RecurrentActivations& states, const Tensor& dh,
+                                      const Tensor& dc_last) {
   const Walk walk = walk_of(xw, w_h, o);
   const Index n = walk.hidden;
   return visit_floating(operation_of(o.cell), xw, [&](auto zero) {

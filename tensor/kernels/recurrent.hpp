@@ -32,7 +32,7 @@ struct RecurrenceOf {
 };
 
 /// The states after every step, and the activations that backward needs.
-struct RecurrentStates {
+struct RecurrentActivations {
   Tensor h;      // (T, B, H)
   Tensor c;      // (T, B, H), LSTM only
   Tensor gates;  // (T, B, G·H), activated; Cell::gru: (T, B, 4H), the last H are h W_n + b_hn
@@ -49,14 +49,14 @@ struct RecurrentGradients {
 
 /// The states of a recurrence over xw (T, B, G·H), with w_h (H, G·H). Throws if shapes or dtypes
 /// do not match; the mask must have the same dtype too.
-RecurrentStates recurrent_forward(const Tensor& xw, const Tensor& w_h,
-                                  const RecurrenceOf<Tensor>& options);
+RecurrentActivations recurrent_forward(const Tensor& xw, const Tensor& w_h,
+                                       const RecurrenceOf<Tensor>& options);
 
 /// The gradients, from the inputs and states of recurrent_forward, which are not checked again, and
 /// from dh (T, B, H) and dc_last (B, H; LSTM only). Either may be undefined, which means zero.
 RecurrentGradients recurrent_backward(const Tensor& xw, const Tensor& w_h,
                                       const RecurrenceOf<Tensor>& options,
-                                      const RecurrentStates& states, const Tensor& dh,
+                                      const RecurrentActivations& states, const Tensor& dh,
                                       const Tensor& dc_last = {});
 
 }  // namespace attune

@@ -55,6 +55,21 @@ TEST_CASE("attention: a query gives the same bits alone and among others") {
   }
 }
 
+TEST_CASE("attention: blocks of queries and keys and their weights equal the definition") {
+  const std::vector<Tensor> inputs{randn({70, 2, 8}, DType::f64),
+                                   randn({300, 2, 16}, DType::f64, 2)};
+  const FusedAttentionOptions o{.heads = 2, .causal = true};
+  for (const auto which : {AttentionWeights::per_head, AttentionWeights::mean}) {
+    const auto both = [](const AttentionWithWeights& of) { return joined({of.y, of.weights}); };
+    CHECK(function_difference(
+              [&](const std::vector<Var>& v) { return both(attention(v[0], v[1], o, which)); },
+              [&](const std::vector<Var>& v) {
+                return both(reference::attention(v[0], v[1], o, which));
+              },
+              inputs) <= 1e-12);
+  }
+}
+
 TEST_CASE("attention: bf16 agrees with f32 up to its precision") {
   if (fastest_precision(Precision::bf16) == Precision::f32) return;
   const std::vector<Tensor> inputs{randn({70, 2, 16}), randn({300, 2, 32}, DType::f32, 2)};
@@ -88,12 +103,17 @@ TEST_CASE("attention: storage without padding gives the bits and gradients of th
       FusedAttentionOptions with_mask = o, with_rows = o;
       with_mask.mask = mask;
       with_rows.query_rows = q_rows, with_rows.key_rows = kv_rows;
+      const Tensor used = (q_rows >= 0).to(DType::f32).reshape({4, 1, 1, 3});
+      const auto per_head = AttentionWeights::per_head;
       const Function expected = [&](const std::vector<Var>& v) {
-        const Var y = attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask);
-        return slice(scatter_add(zeros({8, 8}), where(q_rows >= 0, q_rows, 7), y), 0, 0, 7);
+        const auto [y, weights] =
+            attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask, per_head);
+        const Tensor rows = where(q_rows >= 0, q_rows, 7);
+        return joined({slice(scatter_add(zeros({8, 8}), rows, y), 0, 0, 7), weights * used});
       };
       const Function packed = [&](const std::vector<Var>& v) {
-        return attention(v[0], v[1], with_rows);
+        const auto [y, weights] = attention(v[0], v[1], with_rows, per_head);
+        return joined({y, weights * used});
       };
       const auto of_padded = value_and_gradients(expected, inputs),
                  of_packed = value_and_gradients(packed, inputs);

@@ -7,6 +7,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/models/by_name.hpp>
 #include <attune/models/search.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/precision.hpp>

@@ -216,7 +216,7 @@ struct Forced {
 inline Forced force(const models::Model& model, const models::Model::Source& source,
                     const Tensor& previous) {
   const auto [logits, weights] = model.unroll(source, previous);
-  return {logits, weights.empty() ? Var() : stack(weights)};
+  return {Var(logits), weights.empty() ? Var() : stack(weights)};
 }
 inline Forced force(const models::Model& model, const text::Batch& batch) {
   return force(model, model.encode(batch.source, batch.source_mask), batch.previous);

@@ -15,6 +15,7 @@
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/transformer.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/errors.hpp>
 #include <attune/tensor/matmul.hpp>

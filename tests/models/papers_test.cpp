@@ -10,6 +10,7 @@
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/by_name.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/errors.hpp>
 

@@ -66,9 +66,9 @@ struct Setting {
 
   AttentionResult at(Index step) const { return at(step, coverage); }
   AttentionResult at(Index step, const Var& seen) const { return at(step, seen, h, mask); }
-  AttentionResult at(Index step, const Var& seen, const Var& memory, const Tensor& words) const {
+  AttentionResult at(Index step, const Var& seen, const Var& memory, const Tensor& used) const {
     return attention({.state = state, .past = {step, seen, weights * mask}},
-                     attention.precompute(memory, words));
+                     attention.precompute(memory, used));
   }
 };
 
@@ -188,9 +188,9 @@ TEST_CASE("Attention: a sentence gives the same result in a padded batch and alo
 }
 
 TEST_CASE("Attention: the memory at padding changes neither values nor gradients") {
-  const Tensor words = mask.reshape({kSteps, kBatch, 1}), g = randn({kBatch, kSize}, DType::f64, 8);
+  const Tensor used = mask.reshape({kSteps, kBatch, 1}), g = randn({kBatch, kSize}, DType::f64, 8);
   const Setting s({.attention = 6}, {});
-  Tensor far = s.h.value() * words + 300.0 * (1.0 - words), nan = s.h.value().clone();
+  Tensor far = s.h.value() * used + 300.0 * (1.0 - used), nan = s.h.value().clone();
   for (Index t = 0; t < kSteps; ++t) {
     for (Index b = 0; b < kBatch; ++b) {
       Tensor row = nan[t][b];
@@ -208,7 +208,7 @@ TEST_CASE("Attention: the memory at padding changes neither values nor gradients
   for (const char* name : {"score.W_a", "score.U_a", "score.v_a", "state"})
     CHECK(difference(d_other[s.params[name]], d[s.params[name]]) < 1e-13);
   CHECK(difference(d_other[spoilt], d[s.h]) < 1e-13);
-  CHECK(difference(d_other[spoilt] * (1.0 - words), zeros(s.h.shape(), DType::f64)) == 0);
+  CHECK(difference(d_other[spoilt] * (1.0 - used), zeros(s.h.shape(), DType::f64)) == 0);
 }
 
 TEST_CASE("Attention: a window wider than the source is global attention") {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/errors.hpp>
 

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/loss.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/optimisers.hpp>
 

@@ -177,6 +177,8 @@ TEST_CASE("Recurrent: parameters have the shapes of the gates; those of a GRU's 
   CHECK(params["gru.b_hn"].shape() == Shape{3});
   nn::Gru(params / "default", 4, 3);
   CHECK(params.contains("default.b_hn"));
+  // The options of an LSTM or of any cell do not make a Gru.
+  static_assert(!std::is_constructible_v<nn::Gru, nn::Scope, Index, Index, nn::RecurrentOptions>);
 }
 
 TEST_CASE("Lstm: the forget gate's bias begins at 1, the others at 0") {
@@ -221,24 +223,9 @@ TEST_CASE("select_columns: gathers along axis 1 without gradient") {
   CHECK_FALSE(nn::select_columns({}, ints({1}, {0})).defined());
 }
 
-TEST_CASE("Bidirectional: final states are those of the last and of the first token") {
-  nn::Parameters params(2, DType::f64);
-  const nn::Bidirectional<nn::Recurrent> layer(params, 4, 3, {.cell = nn::Cell::lstm});
-  const std::vector<Index> lengths = {2, 5};
-  const auto [h, last_states] = layer(randn({5, 2, 4}, DType::f64), {.mask = mask_of(5, lengths)});
-  const auto& [forward, backward_] = last_states;
-  REQUIRE(h.shape() == Shape{5, 2, 6});
-  for (Index b = 0; b < 2; ++b) {
-    const Index last = lengths[static_cast<std::size_t>(b)] - 1;
-    CHECK(identical(h.value()[last][b].slice(0, 3), forward.h.value()[b]));
-    CHECK(identical(h.value()[0][b].slice(3, 6), backward_.h.value()[b]));
-  }
-}
-
 TEST_CASE("Bidirectional: the directions have parameters and initial values of their own") {
   nn::Parameters params;
-  const nn::Bidirectional<nn::Gru> layer(params / "encoder", 4, 3,
-                                         {.cell = nn::Cell::gru_reset_before});
+  const nn::Bidirectional<nn::Gru> layer(params / "encoder", 4, 3, {.reset_before = true});
   CHECK(params.all().size() == 6);
   CHECK_FALSE(params.contains("encoder.forward.b_hn"));
   CHECK(difference(params["encoder.forward.W_x"].value(), params["encoder.backward.W_x"].value()) >
@@ -339,14 +326,6 @@ TEST_CASE("Stacked: parameters are named by layer, and have different initial va
                                           "decoder.layer2.W_h", "decoder.layer2.b"});
   CHECK(difference(params["decoder.layer1.W_x"].value(), params["decoder.layer2.W_x"].value()) >
         0.1);
-}
-
-TEST_CASE("Stacked: options of the layer go to every layer") {
-  nn::Parameters params;
-  const nn::Stacked<nn::Gru> stacked(params, 4, 3, {.layers = 2},
-                                     {.cell = nn::Cell::gru_reset_before});
-  CHECK_FALSE(params.contains("layer1.b_hn"));
-  CHECK_FALSE(params.contains("layer2.b_hn"));
 }
 
 TEST_CASE("Stacked: a bidirectional layer reads both directions of the layer below") {

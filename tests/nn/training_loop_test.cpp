@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/loss.hpp>
+#include <attune/nn/clipping.hpp>
 #include <attune/nn/optimisers.hpp>
 #include <attune/tensor/errors.hpp>
 
@@ -274,9 +275,9 @@ TEST_CASE("DivergenceMonitor: a first loss that is not positive is no reference"
 TEST_CASE("DivergenceMonitor: continues from a saved state exactly") {
   Watched t, resumed;
   t.step(0.1), t.step(nan), t.steps(30, 7), t.step(nan), t.step(nan);
-  Metadata metadata;
-  t.monitor.save(metadata);
-  resumed.monitor.load(metadata);
+  Safetensors file;
+  t.monitor.save(file);
+  resumed.monitor.load(file);
   CHECK(resumed.monitor.skipped() == 3);
   CHECK(resumed.monitor.skipped_in_a_row() == 2);
   CHECK(resumed.steps(19, 0.2000001) == "");
@@ -286,17 +287,17 @@ TEST_CASE("DivergenceMonitor: continues from a saved state exactly") {
 TEST_CASE("DivergenceMonitor: an invalid state is an error and changes nothing") {
   Watched t;
   t.step(nan);
-  Metadata metadata;
-  CHECK_ERROR("checkpoint: 'divergence.first_loss' is missing", t.monitor.load(metadata));
-  nn::DivergenceMonitor().save(metadata);
+  Safetensors file;
+  CHECK_ERROR("checkpoint: 'divergence.first_loss' is missing", t.monitor.load(file));
+  nn::DivergenceMonitor().save(file);
   for (const auto& [name, wrong] : {std::pair{"divergence.first_loss", "nan"},
                                     {"divergence.above", "-1"},
                                     {"divergence.skipped", "1.5"},
                                     {"divergence.in_a_row", "many"}}) {
-    auto other = metadata;
-    other[name] = wrong;
+    auto other = file;
+    other.metadata[name] = wrong;
     CHECK_THROWS_AS(t.monitor.load(other), Error);
-    other.erase(name);
+    other.metadata.erase(name);
     CHECK_THROWS_AS(t.monitor.load(other), Error);
   }
   CHECK(t.monitor.skipped() == 1);

@@ -554,13 +554,8 @@ void add_einsum(List& list) {
 
 void add_attention(List& list) {
   list.group = "attention";
-  const Function scores = OF(additive_scores(v[0], v[1], v[2]));
-  list.add("additive_scores", {"B A", "S B A", "A"}, scores,
+  list.add("additive_scores", {"B A", "S B A", "A"}, OF(additive_scores(v[0], v[1], v[2])),
            OF(reference::additive_scores(v[0], v[1], v[2])), 4);
-  list.add("additive_scores of several queries", {"2 B A", "S B A", "A"}, scores,
-           OF(stack({reference::additive_scores(v[0][0], v[1], v[2]),
-                     reference::additive_scores(v[0][1], v[1], v[2])})),
-           4);
   list.add("additive_scores with coverage", {"B A", "S B A", "A", "S B", "A"},
            OF(additive_scores(v[0], v[1], v[2], v[3], v[4])),
            OF(reference::additive_scores(v[0], v[1], v[2], v[3], v[4])), 4);
@@ -602,11 +597,17 @@ void add_attention_case(List& list, const std::vector<OpInput>& inputs,
   };
   const std::string shapes = fmt::format("({}) ({})", fmt::join(inputs[0].extents, " "),
                                          fmt::join(inputs[1].extents, " "));
-  list.add(fmt::format("attention {}, {} heads{}{}{}", shapes, given.heads,
-                       given.causal ? ", causal" : "", masked ? ", masked" : "",
-                       given.dropout > 0 ? ", dropout" : ""),
-           inputs, OF(attention(v[0], v[1], options(v))),
+  const std::string name = fmt::format("attention {}, {} heads{}{}{}", shapes, given.heads,
+                                       given.causal ? ", causal" : "", masked ? ", masked" : "",
+                                       given.dropout > 0 ? ", dropout" : "");
+  list.add(name, inputs, OF(attention(v[0], v[1], options(v))),
            OF(reference::attention(v[0], v[1], options(v)).y), 5);
+  const auto both = [](const AttentionWithWeights& of) { return joined({of.y, of.weights}); };
+  for (const auto which : {AttentionWeights::per_head, AttentionWeights::mean}) {
+    list.add(name + (which == AttentionWeights::mean ? ", mean weights" : ", weights"), inputs,
+             OF(both(attention(v[0], v[1], options(v), which))),
+             OF(both(reference::attention(v[0], v[1], options(v), which))), 5);
+  }
 }
 
 /// Masks have gaps, and in one case a sentence has no key.

@@ -86,7 +86,7 @@ Tensor recurrent(const Padded& in, Cell cell, Direction direction, bool gradient
   const Tensor w_x = weight({d, gates_of(cell) * 8}, in.x.dtype()),
                w_h = weight({8, gates_of(cell) * 8}, in.x.dtype()), xw = matmul(in.x, w_x);
   const auto o = recurrence(in, cell, direction);
-  const RecurrentStates states = recurrent_forward(xw, w_h, o);
+  const RecurrentActivations states = recurrent_forward(xw, w_h, o);
   if (!gradient) return states.h;
   return recurrent_backward(xw, w_h, o, states,
                             states.h * in.mask.reshape(in.mask.shape().inserted(2, 1)))

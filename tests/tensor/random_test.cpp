@@ -220,18 +220,18 @@ TEST_CASE("Random tensors: each call draws new numbers, with the requested range
 }
 
 TEST_CASE("Random: save and load; a malformed state is an error") {
-  std::map<std::string, std::string> metadata;
+  Safetensors file;
   Random random(7, 3), resumed(0);
   random.normal();
-  random.save(metadata, "draws");
-  resumed.load(metadata, "draws");
+  random.save(file, "draws");
+  resumed.load(file, "draws");
   CHECK(resumed.bits() == random.bits());
   const Random::State before = resumed.state();
   for (const char* text : {"", "1 2", "1 2 x", "1 2 3 4", "1 2 99999999999999999999"}) {
-    metadata["draws"] = text;
-    CHECK_ERROR("random: 'draws' is not a generator's state", resumed.load(metadata, "draws"));
+    file.metadata["draws"] = text;
+    CHECK_ERROR("random: 'draws' is not a generator's state", resumed.load(file, "draws"));
   }
-  CHECK_ERROR("random: 'other' is not a generator's state", resumed.load(metadata, "other"));
+  CHECK_ERROR("random: 'other' is not a generator's state", resumed.load(file, "other"));
   CHECK(resumed.state() == before);
 }
 

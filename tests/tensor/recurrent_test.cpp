@@ -23,9 +23,9 @@ constexpr Direction directions[] = {Direction::forward, Direction::backward};
 struct Input : RecurrenceOf<Tensor> {
   Tensor xw, w_h;
 };
-RecurrentStates run_forward(const Input& in) { return recurrent_forward(in.xw, in.w_h, in); }
-RecurrentGradients run_backward(const Input& in, const RecurrentStates& states, const Tensor& dh,
-                                const Tensor& dc_last) {
+RecurrentActivations run_forward(const Input& in) { return recurrent_forward(in.xw, in.w_h, in); }
+RecurrentGradients run_backward(const Input& in, const RecurrentActivations& states,
+                                const Tensor& dh, const Tensor& dc_last) {
   return recurrent_backward(in.xw, in.w_h, in, states, dh, dc_last);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("recurrences: a padded batch gives the same bits as its sentences one 
   for (Cell cell : cells) {
     for (Direction direction : directions) {
       const Input in = input_of(cell, direction, mask());
-      const RecurrentStates out = run_forward(in);
+      const RecurrentActivations out = run_forward(in);
       const Tensor used = in.mask.reshape({steps, batch, 1});
       const Tensor dh = randn({steps, batch, hidden}, DType::f64, 9) * used;
       const Tensor dc_last = randn({batch, hidden}, DType::f64, 10);
@@ -74,7 +74,7 @@ TEST_CASE("recurrences: a padded batch gives the same bits as its sentences one 
         alone.xw = sentence(in.xw, b);
         alone.h0 = row(in.h0, b), alone.c0 = row(in.c0, b);
         alone.mask = {};
-        const RecurrentStates expected = run_forward(alone);
+        const RecurrentActivations expected = run_forward(alone);
         CHECK(same(sentence(out.h, b), expected.h));
         CHECK(same(sentence(out.c, b), expected.c));
         const RecurrentGradients expected_d =
@@ -91,7 +91,7 @@ TEST_CASE("recurrences: a padded batch gives the same bits as its sentences one 
 
 TEST_CASE("lstm: inputs and given gradients are not modified") {
   const Input in = input_of(Cell::lstm, Direction::forward, mask());
-  const RecurrentStates out = run_forward(in);
+  const RecurrentActivations out = run_forward(in);
   const Tensor dh = randn(out.h.shape(), DType::f64, 9),
                dc = randn({batch, hidden}, DType::f64, 10);
   const Tensor dh_before = dh.clone(), dc_before = dc.clone(), c0_before = in.c0.clone();

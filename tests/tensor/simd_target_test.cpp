@@ -87,7 +87,7 @@ std::vector<Result> results(DType dtype) {
   const Tensor xw = randn({steps, 41, 4 * hidden}, dtype, 6),
                dh = randn({steps, 41, hidden}, dtype, 7);
   const RecurrenceOf<Tensor> lstm{.cell = Cell::lstm}, gru;
-  const RecurrentStates forward = recurrent_forward(xw, w, lstm);
+  const RecurrentActivations forward = recurrent_forward(xw, w, lstm);
   add("lstm", forward.h, steps * (hidden + 40));
   add("lstm, backward", recurrent_backward(xw, w, lstm, forward, dh).dxw,
       steps * (5 * hidden + 80));

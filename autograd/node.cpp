@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include <attune/autograd/anomaly.hpp>
+#include <attune/autograd/node.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/product_sizes.hpp>
+#include <attune/tensor/matmul.hpp>
+
+namespace attune {
+namespace {
+
+/// Nodes of this thread whose last reference is gone, to be freed. Freeing a node may release
+/// others: these are appended to this list, instead of being freed by recursion.
+[[gnu::tls_model("initial-exec")]] thread_local constinit detail::Node* waiting = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool freeing = false;
+
+/// Throws if the current pullback captured x, and x was modified since.
+void require_unmodified(const Tensor& x) { static_cast<void>(bytes_of(x)); }
+
+Tensor as_matrix(const Tensor& x) {
+  return x.rank() == 2 ? x : x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
+}
+
+}  // namespace
+
+namespace detail {
+
+Node::Node(const char* operation, bool is_leaf, std::span<const Tensor> values)
+    : id(observe()), operation(operation), is_leaf(is_leaf), outputs(values.size()) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    outputs[i] = {values[i].shape(), values[i].dtype()};
+}
+
+void Node::release_edges() {
+  while (edges) delete std::exchange(edges, edges->next);
+}
+
+void destroy(Node* node) {
+  node->next_waiting = std::exchange(waiting, node);
+  if (freeing) return;
+  freeing = true;
+  while (Node* next = waiting) {
+    waiting = next->next_waiting;
+    delete next;
+  }
+  freeing = false;
+}
+
+}  // namespace detail
+
+void GradientSlot::add(Tensor gradient) {
+  if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_)
+    fail(fmt::format("backward of {}", detail::pullback_context.operation),
+         "the gradient of an input must be {} {}, but the pullback returned {}", name_of(dtype_),
+         shape_, describe(gradient));
+  require_unmodified(gradient);
+  if (!sum_.defined()) return static_cast<void>(sum_ = std::move(gradient));
+  if (!sum_.unique() && gradient.unique()) std::swap(sum_, gradient);
+  add_in_place(accumulator(), gradient);
+}
+
+Tensor& GradientSlot::accumulator() {
+  if (!sum_.defined()) {
+    sum_ = zeros(shape_, dtype_);
+  } else if (!sum_.unique()) {
+    sum_ = sum_.clone();
+  }
+  detail::buffer_of(sum_).created_at = detail::write_stamp();  // no pullback has captured the sum
+  return sum_;
+}
+
+void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
+  Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
+  if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
+    return multiply_out(std::span(&product, 1));
+  products_.push_back(std::move(product));
+}
+
+/// sum += aᵀ·b
+void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
+  if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
+    // The first product becomes the sum: this saves clearing and reading an accumulator.
+    sum_ = matmul(a, b, {.a = true});
+  } else {
+    attune::add_product(a, b, accumulator(), column);
+  }
+}
+
+/// One product over the concatenated rows of several products.
+void GradientSlot::multiply_out(std::span<const Product> products) {
+  std::vector<Tensor> a, b;
+  for (const Product& product : products) {
+    // Checks reads as in the pullback that captured the tensors.
+    const detail::ScopedValue scope(detail::pullback_context, product.context);
+    if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
+    require_unmodified(product.a), require_unmodified(product.b);
+    a.push_back(product.a);
+    b.push_back(product.b);
+  }
+  const detail::ScopedValue checked(detail::pullback_context, detail::PullbackContext());
+  multiply_out(concat(a, 0), concat(b, 0), products.front().column);
+}
+
+Tensor GradientSlot::finish() {
+  if (products_.empty()) return std::move(sum_);
+  std::vector<Product> products = std::exchange(products_, {});
+  const char* const operation = products.front().context.operation;
+  // Groups of consecutive products with the same columns.
+  const auto columns = [](const Product& p) { return std::pair(p.column, p.b.dim(1)); };
+  if (!std::ranges::is_sorted(products, {}, columns))
+    std::ranges::stable_sort(products, {}, columns);
+  for (std::size_t begin = 0, end; begin < products.size(); begin = end) {
+    end = begin + 1;
+    while (end < products.size() && columns(products[end]) == columns(products[begin])) ++end;
+    multiply_out(std::span(products).subspan(begin, end - begin));
+  }
+  if (detail::detects_anomaly()) [[unlikely]]
+    detail::check_gradient(operation, sum_);
+  return std::move(sum_);
+}
+
+}  // namespace attune

@@ -1,0 +1,22 @@
+#include <attune/autograd/record.hpp>
+#include <attune/autograd/var.hpp>
+#include <attune/tensor/arrange.hpp>
+#include <attune/tensor/errors.hpp>
+
+namespace attune {
+
+Var Var::operator[](Index t) const {
+  const Tensor row = value()[t];
+  if (t < 0) t += dim(0);
+  return record("slice", row).wrt(*this, [t](const Tensor& dy, GradientSlot& dx) {
+    add_to_slice(dx.accumulator(), dy.reshape(dy.shape().inserted(0, 1)), 0, t);
+  });
+}
+
+Var variable(Tensor value) {
+  if (!value.defined() || !is_floating(value.dtype())) fail_not_floating("variable", value);
+  detail::NodePointer node(new detail::Node("variable", true, std::span(&value, 1)));
+  return Var(std::move(value), std::move(node), 0);
+}
+
+}  // namespace attune

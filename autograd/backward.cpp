@@ -34,7 +34,7 @@ Tensor as_matrix(const Tensor& x) {
 
 void GradientSlot::add(Tensor gradient) {
   if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_)
-    fail(fmt::format("backward of {}", detail::pullback_context.operation),
+    fail(fmt::format("backward of {}", detail::thread_state.pullback.operation),
          "the gradient of an input must be {} {}, but the pullback returned {}", name_of(dtype_),
          shape_, describe(gradient));
   bytes_of(gradient);  // throws if it is a captured tensor that was modified
@@ -54,7 +54,7 @@ Tensor& GradientSlot::accumulator() {
 }
 
 void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
-  Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
+  Product product{as_matrix(a), as_matrix(b), column, detail::thread_state.pullback};
   if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
     return multiply_out(std::span(&product, 1));
   products_.push_back(std::move(product));
@@ -75,13 +75,13 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
   std::vector<Tensor> a, b;
   for (const Product& product : products) {
     // Checks reads as in the pullback that captured the tensors.
-    const detail::ScopedValue scope(detail::pullback_context, product.context);
+    const detail::ScopedValue scope(detail::thread_state.pullback, product.context);
     if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
     bytes_of(product.a), bytes_of(product.b);
     a.push_back(product.a);
     b.push_back(product.b);
   }
-  const detail::ScopedValue checked(detail::pullback_context, detail::PullbackContext());
+  const detail::ScopedValue checked(detail::thread_state.pullback, detail::PullbackContext());
   multiply_out(concat(a, 0), concat(b, 0), products.front().column);
 }
 
@@ -202,7 +202,7 @@ class BackwardWalk {
       fail("backward", "backward has run on this {} before; its pullbacks are freed",
            node.operation);
     node.walked = true;
-    detail::pullback_context = {node.operation, node.id};
+    detail::thread_state.pullback = {node.operation, node.id};
     for (detail::Edge* edge = node.edges; edge; edge = edge->next)
       if (needed(*edge)) run(node, *edge, {dy.begin(), dy.size()});
     node.release_edges();
@@ -256,7 +256,7 @@ Tensor one_for(const Var& loss) {
 Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* variables) {
   check_backward(y, dy);
   const NoGrad no_grad;
-  const detail::ScopedValue scope(detail::pullback_context, {"backward", ~std::uint64_t{0}});
+  const detail::ScopedValue scope(detail::thread_state.pullback, {"backward", ~std::uint64_t{0}});
   BackwardWalk walk;
   if (variables) walk.restrict_to(*variables, *y.node().get());
   detail::Target root{y.node(), y.output()};

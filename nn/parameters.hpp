@@ -177,7 +177,7 @@ double load_number(const Metadata& metadata, const std::string& name, double low
 /// scope.path() as path_ and begin operator() with `const nn::InLayer layer(path_);`.
 struct InLayer : attune::detail::ScopedValue<const std::string*> {
   [[nodiscard]] explicit InLayer(const std::string& path)
-      : ScopedValue(attune::detail::layer_path, &path) {}
+      : ScopedValue(attune::detail::thread_state.layer_path, &path) {}
 };
 
 }  // namespace attune::nn

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/thread_state.hpp>
 
 namespace attune {
 namespace {
@@ -81,7 +82,7 @@ std::string in_quotes(std::string_view text) {
 Error::Error(std::string_view message) : std::runtime_error(printable(message)) {}
 
 void fail(std::string_view operation, std::string_view message) {
-  const std::string* const path = detail::layer_path;
+  const std::string* const path = detail::thread_state.layer_path;
   const bool named = path && !path->empty();
   throw Error(
       fmt::format("{}: {}{}{}", operation, message, named ? ", in " : "", named ? *path : ""));

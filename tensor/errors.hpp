@@ -48,12 +48,6 @@ class OutOfMemory : public Error {
   bool named_;
 };
 
-namespace detail {
-/// Path of the layer that this thread computes, or null. `fail` appends it to messages.
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit const std::string* layer_path =
-    nullptr;
-}  // namespace detail
-
 /// Throws Error("operation: message"). While a layer with a path is running in this thread, the
 /// message ends with ", in PATH", for example ", in encoder.forward".
 [[noreturn]] void fail(std::string_view operation, std::string_view message);

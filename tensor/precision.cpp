@@ -52,7 +52,7 @@ void set_precision(Precision precision) {
   if (fastest_precision(precision) != precision)
     fail("set_precision", "this CPU does not compute {} products faster than f32 (needs {})",
          to_string(precision), precision == Precision::bf16 ? "AMX, AMD's AVX512-BF16" : "AMX");
-  detail::thread_precision = precision;
+  detail::thread_state.precision = precision;
 }
 
 const char* version() { return ATTUNE_VERSION; }

@@ -115,23 +115,6 @@ class Shape {
   int rank_ = 0;
 };
 
-namespace detail {
-
-/// Sets a variable, and restores its old value on scope exit.
-template <class T>
-class ScopedValue {
- public:
-  ScopedValue(T& at, T value) : at_(at), before_(std::exchange(at, value)) {}
-  ScopedValue(const ScopedValue&) = delete;
-  ~ScopedValue() { at_ = before_; }
-
- private:
-  T& at_;
-  T before_;
-};
-
-}  // namespace detail
-
 /// "(3, 4)"; "()" for a scalar.
 std::string to_string(const Shape& shape);
 std::string to_string(std::span<const Index> extents);

@@ -20,7 +20,7 @@ namespace detail {
 Buffer& buffer_of(const Tensor& x) { return *x.buffer_.operator->(); }
 
 void fail_modified(const Shape& shape) {
-  fail(fmt::format("backward of {}", pullback_context.operation),
+  fail(fmt::format("backward of {}", thread_state.pullback.operation),
        fmt::format("a tensor {} that it needs was modified in place after the forward pass",
                    to_string(shape)));
 }

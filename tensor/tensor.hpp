@@ -13,21 +13,13 @@
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/errors.hpp>
 #include <attune/tensor/shape.hpp>
+#include <attune/tensor/thread_state.hpp>
 
 namespace attune {
 
 class Tensor;
 
 namespace detail {
-
-/// The operation whose pullback this thread is running; null outside of backward. While it is
-/// set, reading a buffer that was overwritten since the forward pass throws: the gradient
-/// would be wrong.
-struct PullbackContext {
-  const char* operation = nullptr;
-  std::uint64_t recorded_at = 0;
-};
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
 
 Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
@@ -74,7 +66,7 @@ class Tensor {
   template <class T>
   const T* data() const {
     if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
-    const detail::PullbackContext& context = detail::pullback_context;
+    const detail::PullbackContext& context = detail::thread_state.pullback;
     if (context.operation &&
         buffer_->modified_at.load(std::memory_order_relaxed) > context.recorded_at &&
         buffer_->created_at <= context.recorded_at) {

@@ -18,7 +18,7 @@
 
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/precision.hpp>
+#include <attune/tensor/thread_state.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
@@ -92,15 +92,13 @@ int floating_mode() { return std::fegetround(); }
 void set_floating_mode(int mode) { std::fesetround(mode); }
 #endif
 
-/// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode, precision and
-/// layer.
+/// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode and state.
 struct Job {
   Index tiles;
   void (*run)(void* body, Index tile);
   void* body;
   decltype(floating_mode()) mode = floating_mode();
-  Precision precision = attune::precision();
-  const std::string* layer_path = detail::layer_path;  // for error messages
+  detail::ThreadState state = detail::thread_state;
 };
 
 /// Worker threads that execute the tiles of one job at a time.
@@ -179,8 +177,7 @@ class Pool {
     inside_tile = true;
     for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
       set_floating_mode(job_.mode);
-      detail::thread_precision = job_.precision;
-      detail::layer_path = job_.layer_path;
+      detail::thread_state = job_.state;
       const Index tile = job_.tiles - left;
       try {
         job_.run(job_.body, tile);

@@ -7,7 +7,8 @@
 // * A thread may write to a shared object (Adam::step, load, mutable_data) only while no other
 //   thread uses it.
 // * An optimiser, a Random and the history of a Var must be used by one thread at a time.
-// * NoGrad, Training and InPrecision affect only the thread that created them.
+// * NoGrad, Training, InPrecision, nn::InLayer and gradcheck affect the thread that created them, and
+//   the tiles of its parallel_for in other threads.
 // * The pool works for one thread at a time. If another thread calls parallel_for meanwhile, that
 //   thread runs all of its tiles itself. The results are the same bit for bit.
 // * Tiles run in the caller's floating-point mode: rounding, flushing of subnormals, traps (only
@@ -48,8 +49,14 @@ void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 
 /// Calls body(tile) once for every tile in [0, tiles), spread over the pool. The caller chooses the
 /// tiles by the shape of the work, never by the number of threads, so that results do not depend on
-/// it. A nested parallel_for runs in the thread of its tile. Matrix products in a tile use the
-/// caller's precision. The first exception of a tile is rethrown here.
+/// it. A nested parallel_for runs in the thread of its tile. The first exception of a tile is rethrown
+/// here.
+///
+/// Every tile begins with the caller's thread state (detail::ThreadState): precision, path of the
+/// layer, NoGrad, training mode, the pullback that runs. A tile changes it only by scope guards,
+/// which restore it. The Random of training mode is shared by all tiles and not synchronised: tiles
+/// that draw from it must lock, and which tile draws which numbers then depends on the schedule.
+/// For reproducible results use nn::Training with one Random per tile.
 template <class Body>
 void parallel_for(Index tiles, const Body& body) {
   if (tiles == 1) return static_cast<void>(body(Index{0}));

@@ -216,11 +216,11 @@ TEST_CASE("backward: a pullback may call backward itself, over the same variable
   // y = w², recomputed in the pullback, as in gradient checkpointing.
   const Var w = variable(reals({2}, {3, 5}));
   const Var y = record("recomputed", w.value() * w.value()).wrt(w, [w](const Tensor& dy) {
-    const detail::PullbackContext before = detail::pullback_context;
-    const bool recording = std::exchange(detail::recording_enabled, true);
+    const detail::PullbackContext before = detail::thread_state.pullback;
+    const bool recording = std::exchange(detail::thread_state.records_history, true);
     const Tensor dw = backward(w * w, dy)[w];
-    detail::recording_enabled = recording;
-    detail::pullback_context = before;
+    detail::thread_state.records_history = recording;
+    detail::thread_state.pullback = before;
     return dw;
   });
   CHECK(identical(backward(sum(y + w))[w], reals({2}, {7, 11})));

@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/tensor/kernels/blas.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <attune/autograd/node.hpp>
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/print.hpp>
 
 namespace attune {
 

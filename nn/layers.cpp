@@ -5,8 +5,8 @@
 #include <attune/autograd/record.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
 namespace {

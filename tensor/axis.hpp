@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/loops.hpp>
 
 namespace attune::detail {
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/axis.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -310,17 +311,6 @@ std::string first_non_finite(const Tensor& x) {
                        element_name(x.shape(), at - begin),
                        std::isnan(*at) ? std::abs(*at) : *at);  // "nan", whatever its sign
   });
-}
-
-std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number) {
-  std::array<Index, Shape::max_rank> at{};
-  for (int axis = shape.rank(); axis-- > 0; number /= shape[axis]) at[axis] = number % shape[axis];
-  return at;
-}
-
-std::string element_name(const Shape& shape, Index number) {
-  const auto at = element_index(shape, number);
-  return to_string(std::span(at).first(shape.rank()));
 }
 
 }  // namespace attune

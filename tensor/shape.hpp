@@ -120,6 +120,10 @@ std::string to_string(const Shape& shape);
 std::string to_string(std::span<const Index> extents);
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
+/// The index of element `number` in row-major order; and the same as text, "(0, 3)".
+std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number);
+std::string element_name(const Shape& shape, Index number);
+
 /// The shape of `a op b` under NumPy's broadcasting rule: axes are aligned at the end, and extents
 /// must agree or be 1. Throws an Error that names `operation`.
 Shape broadcast(const char* operation, const Shape& a, const Shape& b);

@@ -20,12 +20,9 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune {
 
@@ -83,35 +80,4 @@ void parallel_each(Index n, Index tile, const Body& body) {
 
 /// Bytes per tile when copying memory.
 inline constexpr Index copy_tile = 128 * 1024;
-/// Elements per tile of elementwise operations: enough to amortise the dispatch to a thread.
-inline constexpr Index elementwise_tile = 16384;
-/// Rows per tile, if one row costs as much as `work` elements of an elementwise operation.
-constexpr Index rows_of_tile(Index work) {
-  return std::max<Index>(1, elementwise_tile / std::max<Index>(1, work));
-}
-
-/// The loop of an operation over [0, rows), in tiles of `tile` rows spread over the pool. Calls
-/// f(row, pointers...) for each row, or f(begin, end, pointers...) for each tile if f accepts that.
-/// The pointers are to the elements of the tensors, const if the tensor is:
-///     parallel_rows("tanh", std::tie(x, y), x.size(), elementwise_tile,
-///                   [](Index i, const auto* from, auto* to) { to[i] = std::tanh(from[i]); });
-/// Throws as visit_elements does.
-template <class Tensors, class F>
-void parallel_rows(const char* operation, const Tensors& tensors, Index rows, Index tile,
-                   const F& f) {
-  const auto compute = [&]<class T, std::size_t... I>(T, std::index_sequence<I...>) {
-    const std::tuple data{detail::elements<T>(std::get<I>(tensors))...};
-    parallel_for((rows + tile - 1) / tile, [&](Index i) {
-      const Index begin = i * tile, end = std::min(rows, begin + tile);
-      if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(get<I>(data))...>) {
-        f(begin, end, get<I>(data)...);
-      } else {
-        for (Index row = begin; row < end; ++row) f(row, get<I>(data)...);
-      }
-    });
-  };
-  visit_floating(operation, get<0>(tensors), compute,
-                 std::make_index_sequence<std::tuple_size_v<Tensors>>());
-}
-
 }  // namespace attune

@@ -1,5 +1,6 @@
 // Matrix products at the shapes of recurrent networks.
 
+#include <attune/tensor/kernels/blas.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>

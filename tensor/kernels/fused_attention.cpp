@@ -8,9 +8,9 @@
 #include <attune/tensor/kernels/fused_attention.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune {
 namespace {

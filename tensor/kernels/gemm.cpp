@@ -3,14 +3,10 @@
 #include <limits>
 #include <type_traits>
 
-#include <fmt/format.h>
-
-#include <attune/tensor/errors.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/kernels/simd/gemm.hpp>
-#include <attune/tensor/matmul.hpp>
-#include <attune/tensor/precision.hpp>
+#include <attune/tensor/kernels/simd/tiles.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {

@@ -4,13 +4,14 @@
 
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/packed.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/kernels/recurrent.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune {
 namespace {

@@ -12,7 +12,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
-#include <attune/tensor/kernels/simd/gemm.hpp>
+#include <attune/tensor/kernels/simd/tiles.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>

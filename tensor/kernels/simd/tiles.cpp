@@ -7,7 +7,7 @@
 
 #include <hwy/base.h>
 
-#include <attune/tensor/kernels/simd/gemm.hpp>
+#include <attune/tensor/kernels/simd/tiles.hpp>
 
 #if HWY_ARCH_X86_64
 #include <cpuid.h>

@@ -19,8 +19,6 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <attune/tensor/shape.hpp>
 
@@ -34,13 +32,6 @@ int threads();
 void set_threads(int n);
 
 namespace detail {
-/// The ids of the CPUs that this process may run on.
-std::vector<int> allowed_cpus();
-
-/// CPU quota of the process's control groups (cgroup versions 1 and 2), rounded up; the largest int
-/// if there is no quota. `root` is the directory of proc/ and sys/, normally "/".
-int cpu_quota(const std::string& root);
-
 void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 }  // namespace detail
 

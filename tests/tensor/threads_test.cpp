@@ -17,6 +17,7 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/platform.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
@@ -362,7 +363,7 @@ TEST_CASE("Threads: ATTUNE_THREADS sets their number; an invalid value is an err
 
 TEST_CASE("cpu_quota: the minimum over all control groups of the process, rounded up") {
   const ScratchDirectory root;
-  const auto quota = [&] { return detail::cpu_quota(root.path()); };
+  const auto quota = [&] { return platform::cpu_quota(root.path()); };
   constexpr int none = std::numeric_limits<int>::max();
   const auto write = [&](const std::string& file, const std::string& text) {
     make_directories((root / file).parent_path());

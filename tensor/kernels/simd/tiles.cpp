@@ -8,11 +8,10 @@
 #include <hwy/base.h>
 
 #include <attune/tensor/kernels/simd/tiles.hpp>
+#include <attune/tensor/platform.hpp>
 
 #if HWY_ARCH_X86_64
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace attune::simd {
@@ -145,12 +144,7 @@ bool permitted() {
   if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
       !(d >> 22 & 1) || !(d >> 24 & 1))
     return false;
-#ifdef __linux__
-  constexpr long request_permission = 0x1023, tile_data = 18;  // of arch_prctl
-  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-#else
-  return false;
-#endif
+  return platform::permit_tiles();
 }
 
 }  // namespace

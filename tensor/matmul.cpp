@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <string_view>
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
@@ -23,32 +21,26 @@ using namespace sizes;
 
 // Backend selection
 
-bool choose_blas() {
-  const char* wanted = std::getenv("ATTUNE_PRODUCTS");
-  if (!wanted || !*wanted || wanted == std::string_view("attune")) return false;
-  if (wanted != std::string_view("openblas"))
-    fail("ATTUNE_PRODUCTS", in_quotes(wanted) + " is neither openblas nor attune");
-  blas_name();  // throws if it cannot be loaded
-  return true;
+const Blas* selected_blas() {
+  static const Blas* const selected = Blas::selected();
+  return selected;
 }
 
-bool uses_blas() {
-  static const bool chosen = choose_blas();
-  return chosen;
-}
-
-/// True if OpenBLAS computes A·B: selected, the product large enough, all extents within int.
+/// The BLAS that computes A·B; null if the library's own kernels do: a BLAS is not selected, the
+/// product is small, or an extent does not fit in int.
 template <class T>
-bool by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
-  return uses_blas() && precision_of<T>() == Precision::f32 && a.rows > few_rows &&
-         a.rows * a.cols * b.cols >= blas_work &&
-         std::max({a.rows, a.cols, a.stride, b.cols, b.stride, stride_c}) <=
-             std::numeric_limits<int>::max();
+const Blas* blas_for(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
+  const Blas* const blas = selected_blas();
+  const bool fits = blas && precision_of<T>() == Precision::f32 && a.rows > few_rows &&
+                    a.rows * a.cols * b.cols >= blas_work &&
+                    std::max({a.rows, a.cols, a.stride, b.cols, b.stride, stride_c}) <=
+                        std::numeric_limits<int>::max();
+  return fits ? blas : nullptr;
 }
 
 std::string products_in(Precision precision) {
-  std::string text =
-      (uses_blas() ? detail::blas_name() + " and attune (" : "attune (") + simd_target() + ")";
+  const Blas* const blas = selected_blas();
+  std::string text = (blas ? blas->name() + " and attune (" : "attune (") + simd_target() + ")";
   if (precision == Precision::f32) return text;
   return text + ", " + to_string(precision) + (simd::has_tiles() ? " by AMX" : " by AVX512-BF16");
 }
@@ -84,12 +76,12 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
     using T = decltype(zero);
     const MatrixView<const T> x = matrix<T>(a, transpose.a), y = matrix<T>(b, transpose.b);
     const MatrixView<T> to{c.mutable_data<T>() + column, x.rows, y.cols, c.dim(-1)};
-    const bool blas = by_blas(x, y, to.stride);
+    const Blas* const blas = blas_for(x, y, to.stride);
     if (start.defined() && (blas || x.rows <= few_rows)) {
       copy(broadcast_to(start, c.shape()), c);
       return multiply(operation, a, b, transpose, c, Into::add);
     }
-    if (blas) return blas_gemm(x, y, to, into);
+    if (blas) return blas->gemm(x, y, to, into);
     // A single row multiplies an unpacked B as fast, unless B is transposed.
     const bool may_keep = !x.transposed && x.rows < many_rows && (x.rows > 1 || y.transposed) &&
                           y.cols >= few_columns;

@@ -6,7 +6,7 @@
 
 namespace attune::detail::sizes {
 
-/// Fewest multiply-adds of a product that OpenBLAS computes, if it is selected: below, its call and
+/// Fewest multiply-adds of a product that a BLAS computes, if one is selected: below, its call and
 /// its packing of both factors cost more than they gain.
 constexpr Index blas_work = 1024 * 1024;
 

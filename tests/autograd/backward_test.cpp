@@ -234,6 +234,20 @@ TEST_CASE("backward: a pullback may call backward itself, over the same variable
                        doctest::Contains("has reached this exp"), Error);
 }
 
+TEST_CASE("matmul: gradients of a product that a BLAS may compute equal those of small products") {
+  const Tensor x = randn({70, 200}, DType::f64, 1), dy = randn({70, 120}, DType::f64, 2);
+  const Var w = variable(randn({200, 120}, DType::f64, 3)), all = variable(x);
+  const Gradients gradients = backward(matmul(all, w), dy);
+  Tensor dw = zeros({200, 120}, DType::f64);
+  for (Index row = 0; row < 70; row += 2) {  // too few rows for a BLAS
+    const Var rows = variable(x.slice(row, row + 2));
+    const Gradients parts = backward(matmul(rows, w), dy.slice(row, row + 2));
+    add_in_place(dw, parts[w]);
+    CHECK(difference(parts[rows], gradients[all].slice(row, row + 2)) < 1e-12);
+  }
+  CHECK(difference(dw, gradients[w]) < 1e-12);
+}
+
 TEST_CASE("backward of some variables: same bits as a full walk, and runs only needed pullbacks") {
   const Tensor x = randn({2, 4}, DType::f64, 1);
   const std::vector<Var> w = {variable(randn({4, 3}, DType::f64, 2)),

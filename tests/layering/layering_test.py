@@ -4,6 +4,8 @@
   tensor <- autograd <- nn <- models. For each pair of layers, the test compiles an include of one
   layer's header with the compiler flags of the other layer.
 * In tensor/, includes follow the list in CONTRIBUTING.md.
+* Headers of the operating system are included in tensor/platform.cpp, and for child processes and
+  signals in examples/attune/processes.cpp.
 
 Argument: the build directory.
 """
@@ -67,6 +69,15 @@ def check_order(source):
     return failed + [f"tensor/{entry} does not exist" for entry in set(entries).difference(found)]
 
 
+def check_platform(source):
+    """Files that include headers of the operating system; only these may."""
+    allowed = {"tensor/platform.cpp", "examples/attune/processes.cpp", "examples/page/libcxx.hpp"}
+    pattern = re.compile(r"#include <(unistd|fcntl|sys/|pthread|sched|c?signal|dlfcn|poll|termios)")
+    return [f"{path.relative_to(source)} includes a header of the operating system: use tensor/platform.hpp"
+            for layer in [*LAYERS, "examples"] for path in sorted((source / layer).rglob("*.[ch]pp"))
+            if pattern.search(path.read_text()) and str(path.relative_to(source)) not in allowed]
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     commands = json.loads((build / "compile_commands.json").read_text())
@@ -79,7 +90,8 @@ def main():
             compiles = subprocess.run(flags, cwd=directory, input=source, text=True, capture_output=True).returncode == 0
             if compiles != (other_position <= position):
                 failed.append(f"{layer} including <attune/{other}/{LAYERS[other]}>: compiles = {compiles}")
-    failed += check_order(pathlib.Path(__file__).resolve().parents[2])
+    source = pathlib.Path(__file__).resolve().parents[2]
+    failed += check_order(source) + check_platform(source)
     print("\n".join(failed) or "layers: only the allowed includes compile")
     return 1 if failed else 0
 

@@ -79,7 +79,7 @@ void parallel_rows(const char* operation, const Tensors& tensors, Index rows, In
                    const F& f) {
   const auto compute = [&]<class T, std::size_t... I>(T, std::index_sequence<I...>) {
     const std::tuple data{detail::elements<T>(std::get<I>(tensors))...};
-    parallel_for((rows + tile - 1) / tile, [&](Index i) {
+    parallel_for(ceil_div(rows, tile), [&](Index i) {
       const Index begin = i * tile, end = std::min(rows, begin + tile);
       if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(get<I>(data))...>) {
         f(begin, end, get<I>(data)...);

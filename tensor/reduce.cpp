@@ -33,7 +33,7 @@ Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
   constexpr Index widest = 1024;  // accumulators that stay in cache, and long pieces of wide rows
   constexpr Index rows = 64;      // summed in T; their sum is added in double
   const Index columns = inner < 8 * widest ? widest / 4 : widest;
-  const Index blocks = (inner + columns - 1) / columns;
+  const Index blocks = ceil_div(inner, columns);
   const auto compute = [=]<class T>(Index block, const T* from, T* to) {
     const Index o = block / blocks, begin = block % blocks * columns;
     const Index width = std::min(columns, inner - begin);

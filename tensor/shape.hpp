@@ -23,6 +23,9 @@ namespace attune {
 /// Extents, indices and counts.
 using Index = std::int64_t;
 
+/// n / divisor, rounded up; for n >= 0 and divisor >= 1.
+constexpr Index ceil_div(Index n, Index divisor) { return (n + divisor - 1) / divisor; }
+
 /// The element type of a tensor, known at run time.
 enum class DType : std::uint8_t { f32, f64, i32 };
 

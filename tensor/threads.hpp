@@ -57,8 +57,7 @@ void parallel_for(Index tiles, const Body& body) {
 template <class Body>
 void parallel_ranges(Index n, Index tile, const Body& body) {
   if (n <= 0) return;
-  parallel_for((n + tile - 1) / tile,
-               [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
+  parallel_for(ceil_div(n, tile), [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
 }
 
 /// parallel_ranges with body(i) for each element.

@@ -123,7 +123,7 @@ struct BatchTile {
 template <class Body>
 void for_batch_tiles(Index batch, Body body) {
   constexpr Index pair = 2 * sizes::max_tile_rows;
-  const Index pairs = std::max<Index>(1, (batch + pair - 1) / pair);
+  const Index pairs = std::max<Index>(1, ceil_div(batch, pair));
   const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
   parallel_ranges(batch, std::max(sizes::min_tile_rows, (share + 3) / 4 * 4),
                   [&](Index begin, Index end) {

@@ -16,7 +16,7 @@ namespace attune::simd {
 bool has_bf16();
 
 /// Number of pairs for `depth` steps of k.
-constexpr Index pairs(Index depth) { return (depth + 1) / 2; }
+constexpr Index pairs(Index depth) { return ceil_div(depth, 2); }
 
 /// Converts x (rows, depth), rounded to nearest even, to rows x pairs(depth) pairs: row by row if
 /// the columns of x are contiguous along a row, else column by column.

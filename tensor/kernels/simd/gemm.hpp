@@ -106,8 +106,7 @@ using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_colum
 
 /// Splits rows into nearly equal parts of at most `most`, so that each has enough independent sums.
 struct RowParts {
-  RowParts(Index rows_in_all, Index most)
-      : rows(rows_in_all), count((rows_in_all + most - 1) / most) {}
+  RowParts(Index rows_in_all, Index most) : rows(rows_in_all), count(ceil_div(rows_in_all, most)) {}
 
   Index begin(Index i) const { return rows * i / count; }
 
@@ -137,7 +136,7 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
   for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
     const Index columns = std::min(width, p.columns - column);
     const T* next = column + width < p.columns ? panel + p.panel_stride : p.next;
-    const Index step = next ? (width + parts.count - 1) / parts.count : 0;
+    const Index step = next ? ceil_div(width, parts.count) : 0;
     for (Index i = 0; i < parts.count; ++i) {
       const Ahead<T> ahead{next ? next + i * p.depth * step : panel, step};
       const Index begin = parts.begin(i), rows = parts.begin(i + 1) - begin;

@@ -233,7 +233,7 @@ void run_blocks(const PanelProduct<float>& p) {
 template <class Machine>
 void fill_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, Index steps,
                 float* to) {
-  for (Index row = 0; row < (rows + block_side - 1) / block_side * block_side; row += side) {
+  for (Index row = 0; row < ceil_div(rows, block_side) * block_side; row += side) {
     const Index right = form.panels ? row % block_side : 0;
     float* const high = to + (row - right) * steps + right;
     float* const low = form.split ? high + (form.panels ? side * block_side : tile_size) : nullptr;

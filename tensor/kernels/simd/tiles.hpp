@@ -18,7 +18,7 @@ struct TileForm {
   bool split, panels;
 
   /// Elements per row of A or column of B.
-  Index steps(Index depth) const { return (depth + 31) / 32 * (split ? 32 : 16); }
+  Index steps(Index depth) const { return ceil_div(depth, 32) * (split ? 32 : 16); }
 };
 /// Converts the first 32 steps of x (rows, depth) to a block of a factor with `steps` elements per
 /// row of A or column of B.

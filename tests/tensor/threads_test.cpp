@@ -3,8 +3,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <span>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -31,21 +33,13 @@ namespace {
 /// Pins all threads of this process to one CPU, including those that are created meanwhile.
 class OneCpu {
  public:
-  OneCpu() {
-    sched_getaffinity(0, sizeof before_, &before_);
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &before_)) ++cpu;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-  }
+  OneCpu() { platform::allow_cpus(std::span(before_).first(1)); }
   OneCpu(const OneCpu&) = delete;
   OneCpu& operator=(const OneCpu&) = delete;
-  ~OneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
+  ~OneCpu() { platform::allow_cpus(before_); }
 
  private:
-  cpu_set_t before_{};
+  const std::vector<int> before_ = platform::allowed_cpus();
 };
 
 /// Preempts the running threads again and again.
@@ -212,21 +206,6 @@ TEST_CASE("Threads: set_threads sets their number and refuses invalid numbers") 
   CHECK_ERROR("set_threads: 0 is not in 1 to 1024", set_threads(0));
   CHECK_THROWS_AS(set_threads(-2), Error);
   CHECK(threads() == 1);
-}
-
-TEST_CASE("Threads: a matrix product does not depend on their number, bit for bit") {
-  check_thread_independence([] {
-    std::vector<Tensor> results;
-    for (DType dtype : {DType::f32, DType::f64}) {
-      const Tensor a = randn({64, 512}, dtype), b = randn({512, 600}, dtype, 2);
-      results.push_back(matmul(a, b));
-      results.push_back(matmul(a, randn({700, 512}, dtype, 3), {.b = true}));
-      Tensor dw = zeros({512, 600}, dtype);
-      add_product(a, randn({64, 600}, dtype, 4), dw);
-      results.push_back(dw);
-    }
-    return results;
-  });
 }
 
 TEST_CASE("Threads: sums, softmax and cross-entropy do not depend on their number") {

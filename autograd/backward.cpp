@@ -123,7 +123,7 @@ class BackwardWalk {
       fail("backward", "backward has run on this {} before; its pullbacks are freed",
            node.operation);
     node.walked = true;
-    detail::pullback_context = {node.operation, node.id};
+    detail::thread_state.pullback = {node.operation, node.id};
     for (detail::Edge* edge = node.edges; edge; edge = edge->next)
       if (needed(*edge)) run(node, *edge, {dy.begin(), dy.size()});
     node.release_edges();
@@ -177,7 +177,7 @@ Tensor one_for(const Var& loss) {
 Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* variables) {
   check_backward(y, dy);
   const NoGrad no_grad;
-  const detail::ScopedValue scope(detail::pullback_context, {"backward", ~std::uint64_t{0}});
+  const detail::ScopedValue scope(detail::thread_state.pullback, {"backward", ~std::uint64_t{0}});
   BackwardWalk walk;
   if (variables) walk.restrict_to(*variables, *y.node().get());
   detail::Target root{y.node(), y.output()};

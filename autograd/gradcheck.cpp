@@ -118,7 +118,7 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   if (weighted_difference(w, y.value(), start) != 0)
     return {"gradcheck: two calls of the function differ, or a value is not finite"};
   if (!y.requires_gradient()) return {"gradcheck: the result depends on no variable"};
-  const detail::ScopedValue silent(detail::checking_gradients, true);
+  const detail::ScopedValue silent(detail::thread_state.checks_gradients, true);
   const Gradients gradients = backward(y, w);
   const double rounding = rounding_error(w, y.value(), variables, gradients, options.step);
   for (const NamedVariable& named : variables) {

@@ -12,11 +12,6 @@
 
 namespace attune {
 
-namespace detail {
-/// True while gradcheck runs in this thread; suppresses warnings about training.
-inline thread_local bool checking_gradients = false;
-}  // namespace detail
-
 /// Settings of gradcheck.
 struct GradcheckOptions {
   double tolerance = 1e-6;  // relative

@@ -52,7 +52,7 @@ void destroy(Node* node) {
 
 void GradientSlot::add(Tensor gradient) {
   if (!gradient.defined() || gradient.shape() != shape_ || gradient.dtype() != dtype_)
-    fail(fmt::format("backward of {}", detail::pullback_context.operation),
+    fail(fmt::format("backward of {}", detail::thread_state.pullback.operation),
          "the gradient of an input must be {} {}, but the pullback returned {}", name_of(dtype_),
          shape_, describe(gradient));
   require_unmodified(gradient);
@@ -72,7 +72,7 @@ Tensor& GradientSlot::accumulator() {
 }
 
 void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
-  Product product{as_matrix(a), as_matrix(b), column, detail::pullback_context};
+  Product product{as_matrix(a), as_matrix(b), column, detail::thread_state.pullback};
   if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
     return multiply_out(std::span(&product, 1));
   products_.push_back(std::move(product));
@@ -93,13 +93,13 @@ void GradientSlot::multiply_out(std::span<const Product> products) {
   std::vector<Tensor> a, b;
   for (const Product& product : products) {
     // Checks reads as in the pullback that captured the tensors.
-    const detail::ScopedValue scope(detail::pullback_context, product.context);
+    const detail::ScopedValue scope(detail::thread_state.pullback, product.context);
     if (products.size() == 1) return multiply_out(product.a, product.b, product.column);
     require_unmodified(product.a), require_unmodified(product.b);
     a.push_back(product.a);
     b.push_back(product.b);
   }
-  const detail::ScopedValue checked(detail::pullback_context, detail::PullbackContext());
+  const detail::ScopedValue checked(detail::thread_state.pullback, detail::PullbackContext());
   multiply_out(concat(a, 0), concat(b, 0), products.front().column);
 }
 

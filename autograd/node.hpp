@@ -54,8 +54,6 @@ class GradientSlot {
 
 namespace detail {
 
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit bool recording_enabled = true;
-
 /// Maximum number of inputs of a joint pullback.
 inline constexpr std::size_t max_joint_inputs = 8;
 

@@ -71,7 +71,7 @@ class Recording {
         inputs_.push_back(input);
       needed |= input.requires_gradient();
     }
-    if (!needed || !detail::recording_enabled) return *this;
+    if (!needed || !detail::thread_state.records_history) return *this;
     std::array<detail::Target, N> targets;
     for (std::size_t i = 0; i < N; ++i)
       targets[i] = {inputs[i].get().node(), inputs[i].get().output()};
@@ -107,7 +107,7 @@ class Recording {
 /// True if an operation on these inputs is recorded for backward.
 template <class... Vars>
 bool recorded(const Vars&... inputs) {
-  return detail::recording_enabled && (inputs.requires_gradient() || ...);
+  return detail::thread_state.records_history && (inputs.requires_gradient() || ...);
 }
 
 /// Declares an operation with one result.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <attune/autograd/node.hpp>
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/print.hpp>
 
 namespace attune {
 
@@ -57,9 +57,10 @@ Var variable(Tensor value);
 /// The value as a constant, without history.
 inline Var detach(const Var& x) { return x.value(); }
 
-/// Disables recording in this thread until the end of the scope.
+/// Disables recording in this thread, and in the tiles of its parallel_for, until the end of the
+/// scope.
 struct NoGrad : detail::ScopedValue<bool> {
-  [[nodiscard]] NoGrad() : ScopedValue(detail::recording_enabled, false) {}
+  [[nodiscard]] NoGrad() : ScopedValue(detail::thread_state.records_history, false) {}
 };
 
 }  // namespace attune

@@ -22,13 +22,12 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <attune/models/options.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/errors.hpp>
+#include <attune/tensor/platform.hpp>
 
 namespace attune::examples {
 
@@ -214,17 +213,12 @@ inline std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
 }
 
-/// Width of the terminal in columns; 0 if standard output is not one, or its width is unknown.
-inline int terminal_columns() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 /// True if standard output is a terminal with escape sequences (colours, erasing a line): TERM is
 /// not "dumb".
 inline bool obeys_escapes() {
   const char* const terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) && !(terminal && std::string_view(terminal) == "dumb");
+  return platform::is_terminal(platform::Stream::output) &&
+         !(terminal && std::string_view(terminal) == "dumb");
 }
 
 /// Time limit of a run, in seconds.
@@ -261,7 +255,7 @@ class Progress {
     open_ = rewrites && !line;
     // The most important fields come first, since a narrow terminal truncates the line: a wrapped
     // line could not be rewritten by "\r".
-    const int columns = terminal_columns();
+    const int columns = platform::terminal_columns();
     std::string shown = printable(open_ ? percent + end + count + "  " + text
                                         : percent + count + "  " + text + end);
     if (open_ && columns > 1) shown = text::cut(shown, columns - 1);

@@ -21,8 +21,6 @@
 #include <filesystem>
 #include <iostream>
 
-#include <unistd.h>
-
 #include <attune/attune.hpp>
 
 #include "common.hpp"
@@ -180,8 +178,9 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines) {
         .columns = dates.source.tokenizer.encode(examples[i].source),
         .weights = best.weights.slice(0, std::ssize(best.words)).to_vector<double>(),
         .caption = ""};
-    std::cout << fmt::format("{}  (p = {:.4g})\n{}\n", title, std::exp(best.log_probability),
-                             report::terminal(map, {.colour = isatty(STDOUT_FILENO) == 1}));
+    std::cout << fmt::format(
+        "{}  (p = {:.4g})\n{}\n", title, std::exp(best.log_probability),
+        report::terminal(map, {.colour = platform::is_terminal(platform::Stream::output)}));
     page += "<h2>" + title + "</h2>" + report::svg(map) + "\n";
   }
   return page;

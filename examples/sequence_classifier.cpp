@@ -3,8 +3,6 @@
 #include <filesystem>
 #include <iostream>
 
-#include <unistd.h>
-
 #include <attune/attune.hpp>
 
 using namespace attune;
@@ -65,8 +63,9 @@ int main() {
   const Examples test = draw(500, random);
   const double trained = accuracy(model, test);
 
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("attune-classifier-" + std::to_string(getpid()) + ".safetensors");
+  const auto path =
+      std::filesystem::temp_directory_path() /
+      ("attune-classifier-" + std::to_string(platform::process_id()) + ".safetensors");
   Safetensors file;
   nn::save_parameters(params, file);
   save_safetensors(path, file);

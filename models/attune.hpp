@@ -43,6 +43,7 @@
 #include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
+#include <attune/tensor/print.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/safetensors.hpp>
 #include <attune/tensor/threads.hpp>

@@ -10,10 +10,10 @@
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune::models {
 

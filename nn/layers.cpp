@@ -5,13 +5,11 @@
 #include <attune/autograd/record.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
 namespace {
-
-thread_local constinit Random* training_random = nullptr;
 
 constexpr Index elements_of_tile = 16 * 1024;
 
@@ -31,15 +29,17 @@ void check_sequence(const char* operation, const Sequence& sequence) {
 
 }  // namespace
 
-Training::Training(Random& random) : ScopedValue(training_random, &random) {}
-Training::Training(std::nullptr_t) : ScopedValue(training_random, nullptr) {}
-Random* Training::random() { return training_random; }
+Training::Training(Random& random)
+    : ScopedValue(attune::detail::thread_state.training_random, &random) {}
+Training::Training(std::nullptr_t)
+    : ScopedValue(attune::detail::thread_state.training_random, nullptr) {}
+Random* Training::random() { return attune::detail::thread_state.training_random; }
 
 Var outside_of_training(const Var& x, const char* what) {
   if (!x.requires_gradient()) return x;
   return record("outside_of_training", x.value()).wrt(x, [what](const Tensor& dy) {
     static std::atomic_flag warned;
-    if (!attune::detail::checking_gradients && !warned.test_and_set()) {
+    if (!attune::detail::thread_state.checks_gradients && !warned.test_and_set()) {
       std::fprintf(stderr,
                    "attune: warning: backward of a loss that was computed outside of "
                    "nn::Training: %s had no effect\n",

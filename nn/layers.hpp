@@ -11,8 +11,9 @@
 
 namespace attune::nn {
 
-/// Scope guard: enables training mode for the layers in this thread until its destruction. Dropout
-/// is active and draws from `random`, which must outlive the guard.
+/// Scope guard: enables training mode for the layers in this thread, and in the tiles of its
+/// parallel_for, until its destruction. Dropout is active and draws from `random`, which must outlive
+/// the guard, and which only one thread may use at a time.
 class Training : attune::detail::ScopedValue<Random*> {
  public:
   [[nodiscard]] explicit Training(Random& random);

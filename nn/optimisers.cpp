@@ -9,8 +9,8 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/reduce.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
 namespace {

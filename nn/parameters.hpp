@@ -181,7 +181,7 @@ void require_in_range(const char* owner, const char* name, double value, const c
 /// scope.path() as path_ and begin operator() with `const nn::InLayer layer(path_);`.
 struct InLayer : attune::detail::ScopedValue<const std::string*> {
   [[nodiscard]] explicit InLayer(const std::string& path)
-      : ScopedValue(attune::detail::layer_path, &path) {}
+      : ScopedValue(attune::detail::thread_state.layer_path, &path) {}
 };
 
 }  // namespace attune::nn

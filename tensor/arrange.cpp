@@ -82,7 +82,7 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
               checked_sum("add_to_slice", {begin, x.dim(axis)}));
   if (to.shape().with(axis, x.dim(axis)) != x.shape())
     fail("add_to_slice", "{} is not a slice along axis {} of {}", x.shape(), axis, to.shape());
-  is_exact_alias("add_to_slice", x, to);
+  require_no_partial_overlap("add_to_slice", x, to);
   const Index outer = x.shape().product(0, axis), inner = x.shape().product(axis + 1, x.rank());
   const Index run = x.dim(axis) * inner, stride = to.dim(axis) * inner;
   visit_elements("add_to_slice", std::tie(x, to), [&](const auto* from, auto* target) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/loops.hpp>
 
 namespace attune::detail {
 
@@ -43,7 +43,7 @@ struct AxisView {
   }
 
  private:
-  Index blocks_of_slab() const { return (inner + widest_column_block - 1) / widest_column_block; }
+  Index blocks_of_slab() const { return ceil_div(inner, widest_column_block); }
 };
 
 /// Σ_i f(i) as 8 independent sums, to vectorise. Trailing zeros do not change the result.

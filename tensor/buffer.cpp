@@ -6,7 +6,6 @@
 #include <new>
 #include <vector>
 
-#include <sys/mman.h>
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
 #else
@@ -20,7 +19,6 @@
 namespace attune {
 namespace {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t cache_line = 64;
 /// Index distance between two size classes a factor of two apart.
 constexpr std::size_t octave = 4;
@@ -128,7 +126,7 @@ struct Cache {
   /// A lock on the mutex, or none if this is the only thread of the process. That remains true
   /// while the lock exists, as no code under it starts a thread.
   std::unique_lock<std::mutex> lock() {
-    return detail::single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
+    return platform::single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
   }
 
   std::size_t total_in_use() const {
@@ -163,7 +161,7 @@ struct Cache {
     for (std::size_t index = free.classes; index-- > 0 && held > most;) {
       for (void* block; held > most && (block = free.take(index));) {
         held -= bytes_of_class[index];
-        std::free(block);
+        platform::release(block);
       }
     }
   }
@@ -197,15 +195,6 @@ inline ThreadCache* own_cache() {
     thread_cache = &instance;
   }
   return thread_cache;
-}
-
-/// Null if the system has no memory.
-void* allocate_from_system(std::size_t bytes) {
-  const bool huge = bytes >= 2 * huge_page;
-  const std::size_t alignment = huge ? huge_page : cache_line;
-  void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (block && huge) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: it may be refused
-  return block;
 }
 
 /// With the address sanitizer, makes it report accesses beyond the first `bytes` bytes of a block.
@@ -245,10 +234,10 @@ detail::Block limit_accesses(const detail::Block& block, std::size_t bytes) {
     ++c.allocations;
   }
   block.size_class = wanted.index;
-  block.memory = allocate_from_system(wanted.bytes);
+  block.memory = platform::allocate(wanted.bytes);
   if (!block.memory) {
     release_cached_buffers();
-    block.memory = allocate_from_system(wanted.bytes);
+    block.memory = platform::allocate(wanted.bytes);
   }
   const auto lock = c.lock();
   if (!block.memory) {

@@ -6,11 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <attune/tensor/shape.hpp>
-
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#endif
+#include <attune/tensor/platform.hpp>
 
 namespace attune {
 
@@ -30,25 +26,15 @@ void release_cached_buffers();
 namespace detail {
 
 // Counters shared by threads. They use plain loads and stores while the process has a single
-// thread: a locked instruction costs as much as ten others, and dominates in the smallest models.
-
-/// True if the process has a single thread; false if the C library does not tell. glibc clears its
-/// flag in the thread that starts the second one, before that one runs, and 2.36 never sets it
-/// again. So while it is set, no other thread can run between the load and the store below, and
-/// both happen before everything that a later thread does.
-inline bool single_threaded() {
-#if __has_include(<sys/single_threaded.h>)
-  return __libc_single_threaded != 0;
-#else
-  return false;
-#endif
-}
+// thread: a locked instruction costs as much as ten others, and dominates in the smallest models. No
+// other thread can run between the load and the store, and both happen before everything that a
+// later thread does.
 
 /// Adds to a counter and returns what it was before. `order` is that of the atomic operation.
 template <class T>
 T fetch_add(std::atomic<T>& counter, T amount,
             std::memory_order order = std::memory_order_relaxed) {
-  if (!single_threaded()) return counter.fetch_add(amount, order);
+  if (!platform::single_threaded()) return counter.fetch_add(amount, order);
   const T before = counter.load(std::memory_order_relaxed);
   counter.store(before + amount, std::memory_order_relaxed);
   return before;

@@ -1,11 +1,9 @@
 #include <cmath>
 #include <functional>
 
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
-#include <attune/tensor/reduce.hpp>
 
 namespace attune {
 
@@ -55,37 +53,7 @@ std::pair<Index, Index> BroadcastPlan::offsets(Index element) const {
   return {offset_a, offset_b};
 }
 
-AxisView::AxisView(const char* operation, const Tensor& x, int axis) {
-  require_floating(operation, x);
-  axis = x.shape().axis(axis, operation);
-  outer = x.shape().product(0, axis);
-  n = x.dim(axis);
-  inner = x.shape().product(axis + 1, x.rank());
-}
-
-Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask) {
-  if (!mask.defined()) return mask;
-  const Tensor y = mask.to(x.dtype());
-  if (mask.rank() > 0 && x.shape().ends_with(mask.shape())) return y;
-  bool fits = mask.rank() <= x.rank();
-  for (int axis = -1; fits && axis >= -mask.rank(); --axis)
-    fits = mask.dim(axis) == x.dim(axis) || mask.dim(axis) == 1;
-  if (!fits) fail(operation, "the mask {} does not broadcast to x {}", mask.shape(), x.shape());
-  return broadcast_to(y, x.shape());
-}
-
 }  // namespace detail
-
-Tensor to_i32(const char* operation, const Tensor& x) {
-  const auto check = [&](Index i, const auto* from) {
-    const auto v = static_cast<double>(from[i]);
-    if (!(v >= -0x1p31 && v < 0x1p31 && v == std::floor(v)))
-      fail(operation, "{:g} does not fit in i32, at element {}", v, element_name(x.shape(), i));
-  };
-  if (x.dtype() != DType::i32)
-    parallel_rows(operation, std::tie(x), x.size(), elementwise_tile, check);
-  return x.to(DType::i32);
-}
 
 #define ATTUNE_OPERATOR(op, name)                                                  \
   Tensor operator op(const Tensor& a, const Tensor& b) {                           \
@@ -200,7 +168,7 @@ void add_in_place(Tensor& a, const Tensor& b) {
   require_same_dtype("add_in_place", a, b);
   if (!a.shape().ends_with(b.shape()))
     fail("add_in_place", "shapes do not fit: {} += {}", a.shape(), b.shape());
-  is_exact_alias("add_in_place", b, a);
+  require_no_partial_overlap("add_in_place", b, a);
   const auto compute = [n = b.size()]<class T>(Index begin, Index end, const T* from, T* to) {
     while (begin < end) {  // up to the next repetition of b
       const Index at = begin % n, count = std::min(end - begin, n - at);

@@ -6,8 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include <attune/tensor/tensor.hpp>
-#include <attune/tensor/threads.hpp>
+#include <attune/tensor/loops.hpp>
 
 namespace attune {
 
@@ -72,9 +71,6 @@ template <class T, class F>
 }
 
 }  // namespace detail
-
-/// x converted to i32. Throws if an element does not fit in i32, such as 0.5 or 2^31.
-Tensor to_i32(const char* operation, const Tensor& x);
 
 /// y = f(x), element by element. f takes and returns the element type (write it with `auto`). i32
 /// is passed as double; throws if f then returns no i32 value. Errors begin with `operation`.

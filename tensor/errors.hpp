@@ -1,29 +1,13 @@
-// Errors, and escaping of text in messages.
+// Errors, whose messages are one line.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include <attune/tensor/shape.hpp>
+#include <attune/tensor/utf8.hpp>
 
 namespace attune {
-
-inline constexpr char32_t not_utf8 = 0xFFFFFFFF;
-
-/// Decodes the code point at byte `at` and advances `at` past it. Returns not_utf8 for invalid
-/// bytes: a truncated sequence counts as one, any other invalid byte as one each.
-char32_t next_code_point(std::string_view text, std::size_t& at);
-
-/// Escapes characters that could change the display of a terminal or log: `\n`, `\x1b`, `\u202e`.
-/// These are control characters (C0, DEL, C1) except those in `kept`, line and paragraph
-/// separators, bidirectional controls (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069),
-/// and bytes that are not UTF-8. Everything else is unchanged, backslashes too: the function is
-/// idempotent, and JSON remains valid JSON.
-std::string printable(std::string_view text, std::string_view kept = {});
-
-/// The text for a message: printable, in quotes, cut to 80 bytes with "…" at the end if longer.
-std::string in_quotes(std::string_view text);
 
 /// The base of all exceptions of the library. Its message is one line: "operation: what is wrong".
 class Error : public std::runtime_error {
@@ -47,12 +31,6 @@ class OutOfMemory : public Error {
   std::size_t bytes_;
   bool named_;
 };
-
-namespace detail {
-/// Path of the layer that this thread computes, or null. `fail` appends it to messages.
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit const std::string* layer_path =
-    nullptr;
-}  // namespace detail
 
 /// Throws Error("operation: message"). While a layer with a path is running in this thread, the
 /// message ends with ", in PATH", for example ", in encoder.forward".

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/errors.hpp>
+#include <attune/tensor/shape.hpp>
 
 template <>
 struct fmt::formatter<attune::Shape> : fmt::formatter<std::string_view> {

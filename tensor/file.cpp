@@ -3,70 +3,38 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <utility>
+#include <optional>
+#include <system_error>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/platform.hpp>
 
 namespace attune {
 namespace {
 
-/// An open file descriptor, closed on destruction.
-class Descriptor {
- public:
-  /// `number` is the result of open; negative if that failed.
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (is_open()) ::close(number_);
-  }
-
-  bool is_open() const { return number_ >= 0; }
-  int number() const { return number_; }
-  /// Closes the file; false on an error. Some file systems report a full disk only at this point.
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
+using platform::File;
 
 [[noreturn]] void fail_with_errno(const std::filesystem::path& path, const char* what) {
   throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
 }
 
-/// True for the errors of fsync on pipes, and on file systems without a disk.
-bool cannot_be_synced(int error) { return error == EINVAL || error == ENOTSUP; }
-
 bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts,
-                 mode_t mode = 0644) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+                 unsigned permissions = 0644) {
+  File file(path.string(), File::Access::overwrite, permissions);
   if (!file.is_open()) return false;
-  for (std::string_view part : parts) {
-    while (!part.empty()) {
-      const ssize_t n = ::write(file.number(), part.data(), part.size());
-      if (n < 0 && errno != EINTR) return false;
-      if (n > 0) part.remove_prefix(static_cast<std::size_t>(n));
-    }
-  }
-  const bool synced = ::fsync(file.number()) == 0 || cannot_be_synced(errno);
-  return synced && file.close();
+  for (const std::string_view part : parts)
+    if (!file.write(part)) return false;
+  return file.sync() && file.close();
 }
 
-/// Syncs a new or renamed directory entry to the disk. Skipped where the file system does not
-/// support it, and for a directory that is writable but not readable, as it cannot be opened.
+/// Syncs a new or renamed directory entry to the disk.
 void sync_directory_of(const std::filesystem::path& path) {
-  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
-  const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.is_open() && errno == EACCES) return;
-  if (directory.is_open() && (::fsync(directory.number()) == 0 || cannot_be_synced(errno))) return;
-  fail_with_errno(path, "its directory cannot be flushed to the disk");
+  if (!platform::sync_directory(path.has_parent_path() ? path.parent_path().string() : "."))
+    fail_with_errno(path, "its directory cannot be flushed to the disk");
 }
 
 }  // namespace
@@ -83,14 +51,18 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
                                          : path;
   std::filesystem::path temporary = file;
   static std::atomic<unsigned> number{0};  // two threads may write the same file
-  temporary += fmt::format(".{}.{}.tmp", ::getpid(), number++);
-  struct stat old;
-  const mode_t mode = ::stat(file.c_str(), &old) == 0 ? old.st_mode & 0777 : 0644;
-  if (!write_parts(temporary, parts, mode) || ::rename(temporary.c_str(), file.c_str()) != 0) {
-    const int reason = errno;
-    ::unlink(temporary.c_str());
-    errno = reason;
-    fail_with_errno(path, "cannot be written");
+  temporary += fmt::format(".{}.{}.tmp", platform::process_id(), number++);
+  const std::filesystem::file_status old = std::filesystem::status(file, none);
+  const unsigned permissions = exists(old) ? static_cast<unsigned>(old.permissions()) & 0777 : 0644;
+  std::error_code error;
+  if (!write_parts(temporary, parts, permissions)) {
+    error.assign(errno, std::generic_category());
+  } else {
+    std::filesystem::rename(temporary, file, error);
+  }
+  if (error) {
+    std::filesystem::remove(temporary, none);
+    throw Error(fmt::format("{}: cannot be written: {}", path.string(), error.message()));
   }
   sync_directory_of(file);
 }
@@ -106,13 +78,12 @@ void make_directories(const std::filesystem::path& path) {
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t most) try {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  File file(path.string(), File::Access::read);
   if (!file.is_open()) fail_with_errno(path, "cannot be read");
   std::string contents;
   char chunk[1 << 16];
   for (;;) {
-    const ssize_t n = ::read(file.number(), chunk, sizeof chunk);
-    if (n < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t n = file.read(std::as_writable_bytes(std::span(chunk)));
     if (n < 0) fail_with_errno(path, "cannot be read");
     if (n == 0) return contents;
     contents.append(chunk, static_cast<std::size_t>(n));
@@ -124,18 +95,14 @@ std::string read_file(const std::filesystem::path& path, std::size_t most) try {
 }
 
 InputFile::InputFile(const std::filesystem::path& path) {
-  // O_NONBLOCK: opening a pipe would wait for a writer. It has no effect on regular files.
-  const auto file = std::make_shared<Descriptor>(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat status;
-  if (!file->is_open() || ::fstat(file->number(), &status) != 0)
-    fail_with_errno(path, "cannot be read");
-  if (!S_ISREG(status.st_mode)) fail(path.string(), "not a regular file");
-  size = static_cast<std::size_t>(status.st_size);
+  const auto file = std::make_shared<File>(path.string(), File::Access::read_at_once);
+  if (!file->is_open()) fail_with_errno(path, "cannot be read");
+  const std::optional<std::size_t> bytes = file->size();
+  if (!bytes) fail(path.string(), "not a regular file");
+  size = *bytes;
   read = [file, path](std::size_t at, std::span<std::byte> to) {
     while (!to.empty()) {
-      const ssize_t n = ::pread(file->number(), to.data(), to.size(), static_cast<off_t>(at));
-      if (n < 0 && errno == EINTR) continue;
+      const std::ptrdiff_t n = file->read(to, at);
       if (n < 0) fail_with_errno(path, "cannot be read");
       if (n == 0) fail(path.string(), "cannot be read: it became shorter after it was opened");
       to = to.subspan(static_cast<std::size_t>(n));

@@ -1,24 +1,17 @@
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
 #include <limits>
-#include <memory>
-#include <mutex>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/blas.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/packed.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
-#include <attune/tensor/kernels/simd/dispatch.hpp>
-#include <attune/tensor/kernels/simd/gemm.hpp>
+#include <attune/tensor/kernels/simd/tiles.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune {
 namespace {
@@ -28,111 +21,26 @@ using namespace sizes;
 
 // Backend selection
 
-bool choose_blas() {
-  const char* wanted = std::getenv("ATTUNE_PRODUCTS");
-  if (!wanted || !*wanted || wanted == std::string_view("attune")) return false;
-  if (wanted != std::string_view("openblas"))
-    fail("ATTUNE_PRODUCTS", in_quotes(wanted) + " is neither openblas nor attune");
-  blas_name();  // throws if it cannot be loaded
-  return true;
+const Blas* selected_blas() {
+  static const Blas* const selected = Blas::selected();
+  return selected;
 }
 
-bool uses_blas() {
-  static const bool chosen = choose_blas();
-  return chosen;
-}
-
-/// True if OpenBLAS computes A·B: selected, the product large enough, all extents within int.
+/// The BLAS that computes A·B; null if the library's own kernels do: a BLAS is not selected, the
+/// product is small, or an extent does not fit in int.
 template <class T>
-bool by_blas(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
-  return uses_blas() && precision_of<T>() == Precision::f32 && a.rows > few_rows &&
-         a.rows * a.cols * b.cols >= blas_work &&
-         std::max({a.rows, a.cols, a.stride, b.cols, b.stride, stride_c}) <=
-             std::numeric_limits<int>::max();
+const Blas* blas_for(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
+  const Blas* const blas = selected_blas();
+  const bool fits = blas && precision_of<T>() == Precision::f32 && a.rows > few_rows &&
+                    a.rows * a.cols * b.cols >= blas_work &&
+                    std::max({a.rows, a.cols, a.stride, b.cols, b.stride, stride_c}) <=
+                        std::numeric_limits<int>::max();
+  return fits ? blas : nullptr;
 }
-
-// Cached packed matrices
-
-/// Maximum number of packed forms of one buffer: parts of a weight and their transposes.
-constexpr std::size_t max_forms = 8;
-
-/// The packed forms of one buffer's contents.
-template <class T>
-class PackedForms final : public Attachment {
- public:
-  /// `modified_at` is the buffer's time of modification, which identifies its contents.
-  PackedMatrix<T> get(const MatrixView<const T>& b, std::uint64_t modified_at, Uses uses) {
-    {
-      std::lock_guard lock(mutex_);
-      Form* form = find(b);
-      if (!form && forms_.size() == max_forms) return {};
-      if (!form) form = &forms_.emplace_back(Form{b, 0, {}});
-      if (form->packed.precision() != precision_of<T>()) form->packed = {};
-      if (form->modified_at == modified_at && form->packed.defined()) return form->packed;
-      // If packing paid for the previous contents, it is assumed to pay again.
-      const bool pays =
-          uses == Uses::many || form->modified_at == modified_at || form->packed.defined();
-      form->modified_at = modified_at;
-      observe();          // a later write gets a larger stamp
-      form->packed = {};  // releases its memory for the next packed form
-      if (!pays) return {};
-    }
-    // Another thread may pack the same matrix at the same time. Both copies are correct, and one is
-    // cached. Writing to the matrix meanwhile is a data race of the caller.
-    PackedMatrix<T> packed(b);
-    std::lock_guard lock(mutex_);
-    Form* form = find(b);
-    if (form->modified_at == modified_at) form->packed = packed;
-    return packed;
-  }
-
- private:
-  struct Form {
-    MatrixView<const T> of;
-    std::uint64_t modified_at;
-    PackedMatrix<T> packed;
-  };
-
-  Form* find(const MatrixView<const T>& b) {
-    const auto form = std::ranges::find_if(forms_, [&](const Form& f) { return f.of == b; });
-    return form == forms_.end() ? nullptr : &*form;
-  }
-
-  std::mutex mutex_;
-  std::vector<Form> forms_;
-};
-
-}  // namespace
-
-namespace detail {
-
-template <class T>
-PackedMatrix<T> cached_packed(const Tensor& owner, const MatrixView<const T>& b, Uses uses) {
-  if (uses == Uses::one && b.rows * b.cols < few_elements) return {};
-  Buffer& buffer = buffer_of(owner);
-  const std::uint64_t modified_at = buffer.modified_at.load(std::memory_order_relaxed);
-  // PackedForms is created at the first request. If several threads create one at once, one of them
-  // sets the pointer (release), and the others use its object (acquire), which exists until the
-  // buffer is freed. The elements of a buffer never change their type T.
-  Attachment* forms = buffer.attachment.load(std::memory_order_acquire);
-  if (!forms) {
-    auto made = std::make_unique<PackedForms<T>>();
-    if (buffer.attachment.compare_exchange_strong(forms, made.get(), std::memory_order_acq_rel)) {
-      forms = made.release();
-    }
-  }
-  return static_cast<PackedForms<T>&>(*forms).get(b, modified_at, uses);
-}
-template PackedMatrix<float> cached_packed(const Tensor&, const MatrixView<const float>&, Uses);
-template PackedMatrix<double> cached_packed(const Tensor&, const MatrixView<const double>&, Uses);
-
-}  // namespace detail
-
-namespace {
 
 std::string products_in(Precision precision) {
-  std::string text =
-      (uses_blas() ? detail::blas_name() + " and attune (" : "attune (") + simd_target() + ")";
+  const Blas* const blas = selected_blas();
+  std::string text = (blas ? blas->name() + " and attune (" : "attune (") + simd_target() + ")";
   if (precision == Precision::f32) return text;
   return text + ", " + to_string(precision) + (simd::has_tiles() ? " by AMX" : " by AVX512-BF16");
 }
@@ -168,12 +76,12 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
     using T = decltype(zero);
     const MatrixView<const T> x = matrix<T>(a, transpose.a), y = matrix<T>(b, transpose.b);
     const MatrixView<T> to{c.mutable_data<T>() + column, x.rows, y.cols, c.dim(-1)};
-    const bool blas = by_blas(x, y, to.stride);
+    const Blas* const blas = blas_for(x, y, to.stride);
     if (start.defined() && (blas || x.rows <= few_rows)) {
       copy(broadcast_to(start, c.shape()), c);
       return multiply(operation, a, b, transpose, c, Into::add);
     }
-    if (blas) return blas_gemm(x, y, to, into);
+    if (blas) return blas->gemm(x, y, to, into);
     // A single row multiplies an unpacked B as fast, unless B is transposed.
     const bool may_keep = !x.transposed && x.rows < many_rows && (x.rows > 1 || y.transposed) &&
                           y.cols >= few_columns;

@@ -10,18 +10,20 @@ namespace attune {
 
 /// Names the backends of matrix products: "attune (avx3)", the library's own kernels, or "OpenBLAS
 /// (Cooperlake) and attune (avx3)". A precision other than f32 is appended, ", bf16 by AMX". Two
-/// processes with equal names compute the same bits; with OpenBLAS, if the number of threads is also
-/// equal. With different names, rounding may differ.
+/// processes with equal names compute the same bits; with a BLAS, if the number of threads and the
+/// model of the CPU are also equal. With different names, rounding may differ.
 ///
-/// The environment variable ATTUNE_PRODUCTS selects the backend: `attune` (default) or `openblas`.
-/// OpenBLAS computes f32 and f64 products of at least 2^20 multiply-adds and 5 rows, on as many
-/// threads as attune uses. Its results also depend on the number of threads, and a row of a product
-/// on the other rows. This function and matrix products throw an Error if ATTUNE_PRODUCTS has
-/// another value, or if OpenBLAS cannot be loaded.
+/// The environment variable ATTUNE_PRODUCTS selects the backend: `attune` (default), `openblas`, or
+/// the path of another library with CBLAS's interface and 32-bit integers, such as
+/// /opt/intel/lib/libmkl_rt.so.2 (MKL). A value with a '/' is a path. The BLAS computes f32 and f64
+/// products of at least 2^20 multiply-adds and 5 rows, on as many threads as attune uses (OpenBLAS,
+/// MKL, BLIS; others use their own setting). Its results also depend on the number of threads, and a
+/// row of a product on the other rows. This function and matrix products throw an Error if
+/// ATTUNE_PRODUCTS has another value, or if the library cannot be loaded.
 std::string matmul_backends();
 
 /// Backends used so far in this process: `portable_matmul_backend` as long as all results are the
-/// same on every CPU. Otherwise the name that `matmul_backends` gives, once OpenBLAS, bf16, bf16x3
+/// same on every CPU. Otherwise the name that `matmul_backends` gives, once a BLAS, bf16, bf16x3
 /// or kernels without fused multiply-adds (precision.hpp) computed a product.
 std::string matmul_backends_used();
 inline constexpr const char* portable_matmul_backend = "attune, bit-identical on any CPU with FMA";

@@ -4,7 +4,7 @@
 #include <string>
 #include <type_traits>
 
-#include <attune/tensor/shape.hpp>
+#include <attune/tensor/thread_state.hpp>
 
 namespace attune {
 
@@ -26,16 +26,11 @@ const char* to_string(Precision precision);
 /// `asked_for` if this CPU computes it faster than f32, else f32.
 Precision fastest_precision(Precision asked_for);
 
-namespace detail {
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit Precision thread_precision =
-    Precision::f32;
-}
-
 /// Sets the precision of the matrix products of the calling thread, including those in tiles of its
 /// parallel_for. Each thread has its own setting, f32 by default. f32 is always accepted.
 /// Throws for another one if this CPU does not compute it faster (see fastest_precision).
 void set_precision(Precision precision);
-inline Precision precision() { return detail::thread_precision; }
+inline Precision precision() { return detail::thread_state.precision; }
 
 /// Current precision of matrix products of type T.
 template <class T>
@@ -46,7 +41,7 @@ Precision precision_of() {
 /// Sets the calling thread's precision (see set_precision), and restores the old one on scope exit.
 struct InPrecision : detail::ScopedValue<Precision> {
   [[nodiscard]] explicit InPrecision(Precision wanted)
-      : ScopedValue(detail::thread_precision, precision()) {
+      : ScopedValue(detail::thread_state.precision, precision()) {
     set_precision(wanted);
   }
 };
@@ -60,7 +55,7 @@ struct InPrecision : detail::ScopedValue<Precision> {
 /// Results are reproducible bit for bit with every instruction set that has fused multiply-adds
 /// (tested: "avx2", "avx3", "neon") and any number of threads: tile and block sizes are fixed,
 /// sums have a fixed number of parts, and the functions used from glibc agree. The other sets round
-/// a multiply-add twice. Products in bf16 or bf16x3 and those by OpenBLAS are exceptions.
+/// a multiply-add twice. Products in bf16 or bf16x3 and those by a BLAS are exceptions.
 std::string simd_target();
 
 }  // namespace attune

@@ -17,10 +17,11 @@
 namespace attune {
 namespace {
 
-/// FNV-1a, 64 bits.
-std::uint64_t hash(std::string_view text) {
+/// The number of the stream with this name: FNV-1a, 64 bits. Not another hash, as initial values of
+/// parameters depend on it.
+std::uint64_t stream_of(std::string_view name) {
   std::uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  for (unsigned char c : name) h = (h ^ c) * 0x100000001b3;
   return h;
 }
 
@@ -52,7 +53,7 @@ double cos_of_turn(double u) {
 
 }  // namespace
 
-Random::Random(std::uint64_t seed, std::string_view name) : Random(seed, hash(name)) {}
+Random::Random(std::uint64_t seed, std::string_view name) : Random(seed, stream_of(name)) {}
 
 std::uint32_t Random::bits() {
   const std::uint64_t lane = position_ % 4;

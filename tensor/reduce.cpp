@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/axis.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -32,7 +33,7 @@ Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
   constexpr Index widest = 1024;  // accumulators that stay in cache, and long pieces of wide rows
   constexpr Index rows = 64;      // summed in T; their sum is added in double
   const Index columns = inner < 8 * widest ? widest / 4 : widest;
-  const Index blocks = (inner + columns - 1) / columns;
+  const Index blocks = ceil_div(inner, columns);
   const auto compute = [=]<class T>(Index block, const T* from, T* to) {
     const Index o = block / blocks, begin = block % blocks * columns;
     const Index width = std::min(columns, inner - begin);
@@ -310,17 +311,6 @@ std::string first_non_finite(const Tensor& x) {
                        element_name(x.shape(), at - begin),
                        std::isnan(*at) ? std::abs(*at) : *at);  // "nan", whatever its sign
   });
-}
-
-std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number) {
-  std::array<Index, Shape::max_rank> at{};
-  for (int axis = shape.rank(); axis-- > 0; number /= shape[axis]) at[axis] = number % shape[axis];
-  return at;
-}
-
-std::string element_name(const Shape& shape, Index number) {
-  const auto at = element_index(shape, number);
-  return to_string(std::span(at).first(shape.rank()));
 }
 
 }  // namespace attune

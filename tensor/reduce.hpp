@@ -94,8 +94,4 @@ double sum_of_squares(const Tensor& x);
 /// all elements are finite, and for a tensor that is i32 or undefined.
 std::string first_non_finite(const Tensor& x);
 
-/// The index of element `number` in row-major order; and the same as text, "(0, 3)".
-std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number);
-std::string element_name(const Shape& shape, Index number);
-
 }  // namespace attune

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/fail.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
 Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int>(extents.size())) {
-  if (rank_ > max_rank) fail("shape", "{} has more than {} axes", to_string(extents), max_rank);
+  if (rank_ > max_rank)
+    fail("shape", fmt::format("{} has more than {} axes", to_string(extents), max_rank));
   std::ranges::replace_copy(extents, extents_.begin(), -1, open);
   check();
 }
@@ -17,12 +18,12 @@ void Shape::check_size() const {
   for (const Index extent : *this) {
     if (extent < 0) fail("shape", to_string(*this) + " has a negative extent");
     if (__builtin_mul_overflow(n, std::max<Index>(extent, 1), &n) || n > Index{1} << 59)
-      fail("shape", "the size of {} overflows", *this);
+      fail("shape", "the size of " + to_string(*this) + " overflows");
   }
 }
 
 void Shape::fail_axis(int axis, const char* operation) const {
-  fail(operation, "there is no axis {} in {}", axis, *this);
+  fail(operation, fmt::format("there is no axis {} in {}", axis, to_string(*this)));
 }
 
 Shape Shape::without(int axis) const {
@@ -36,7 +37,7 @@ Shape Shape::without(int axis) const {
 Shape Shape::inserted(int axis, Index extent) const {
   if (axis < 0) axis += rank_ + 1;
   if (axis < 0 || axis > rank_ || rank_ == max_rank)
-    fail("shape", "cannot insert an axis at {} into {}", axis, *this);
+    fail("shape", fmt::format("cannot insert an axis at {} into {}", axis, to_string(*this)));
   Shape result = *this;
   auto at = result.extents_.begin() + axis;
   std::copy_backward(at, result.extents_.begin() + rank_, result.extents_.begin() + rank_ + 1);
@@ -54,6 +55,17 @@ std::string to_string(const Shape& shape) {
   return to_string(std::span(shape.begin(), shape.end()));
 }
 
+std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number) {
+  std::array<Index, Shape::max_rank> at{};
+  for (int axis = shape.rank(); axis-- > 0; number /= shape[axis]) at[axis] = number % shape[axis];
+  return at;
+}
+
+std::string element_name(const Shape& shape, Index number) {
+  const auto at = element_index(shape, number);
+  return to_string(std::span(at).first(shape.rank()));
+}
+
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
 
 Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
@@ -63,7 +75,7 @@ Shape broadcast(const char* operation, const Shape& a, const Shape& b) {
   for (int i = 1; i <= shorter.rank(); ++i) {
     const Index x = longer[-i], y = shorter[-i];
     if (x != y && x != 1 && y != 1)
-      fail(operation, "shapes {} and {} do not broadcast", to_string(a), to_string(b));
+      fail(operation, fmt::format("shapes {} and {} do not broadcast", to_string(a), to_string(b)));
     if (x == 1 && y != 1) result = result.with(-i, y);
   }
   return result;

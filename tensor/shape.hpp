@@ -23,6 +23,9 @@ namespace attune {
 /// Extents, indices and counts.
 using Index = std::int64_t;
 
+/// n / divisor, rounded up; for n >= 0 and divisor >= 1.
+constexpr Index ceil_div(Index n, Index divisor) { return (n + divisor - 1) / divisor; }
+
 /// The element type of a tensor, known at run time.
 enum class DType : std::uint8_t { f32, f64, i32 };
 
@@ -115,27 +118,14 @@ class Shape {
   int rank_ = 0;
 };
 
-namespace detail {
-
-/// Sets a variable, and restores its old value on scope exit.
-template <class T>
-class ScopedValue {
- public:
-  ScopedValue(T& at, T value) : at_(at), before_(std::exchange(at, value)) {}
-  ScopedValue(const ScopedValue&) = delete;
-  ~ScopedValue() { at_ = before_; }
-
- private:
-  T& at_;
-  T before_;
-};
-
-}  // namespace detail
-
 /// "(3, 4)"; "()" for a scalar.
 std::string to_string(const Shape& shape);
 std::string to_string(std::span<const Index> extents);
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
+
+/// The index of element `number` in row-major order; and the same as text, "(0, 3)".
+std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number);
+std::string element_name(const Shape& shape, Index number);
 
 /// The shape of `a op b` under NumPy's broadcasting rule: axes are aligned at the end, and extents
 /// must agree or be 1. Throws an Error that names `operation`.

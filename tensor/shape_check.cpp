@@ -35,7 +35,8 @@ ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::st
     }
     if (factor != 1 && extent % factor != 0) [[unlikely]]
       wrong(fmt::format("a multiple of {} was expected", factor));
-    if (bound_ < bindings_.size()) bindings_[bound_++] = {letter, extent / factor, name};
+    if (bound_ == bindings_.size()) wrong(fmt::format("more than {} letters were checked", bound_));
+    bindings_[bound_++] = {letter, extent / factor, name};
   }
   return *this;
 }

@@ -2,14 +2,10 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <ostream>
 
 #include <fmt/format.h>
 
-#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/index.hpp>
-#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/tensor.hpp>
 #include <attune/tensor/threads.hpp>
 
@@ -20,7 +16,7 @@ namespace detail {
 Buffer& buffer_of(const Tensor& x) { return *x.buffer_.operator->(); }
 
 void fail_modified(const Shape& shape) {
-  fail(fmt::format("backward of {}", pullback_context.operation),
+  fail(fmt::format("backward of {}", thread_state.pullback.operation),
        fmt::format("a tensor {} that it needs was modified in place after the forward pass",
                    to_string(shape)));
 }
@@ -33,55 +29,6 @@ void fail_dtype(DType actual, DType wanted, const Shape& shape) {
 }  // namespace detail
 
 namespace {
-
-constexpr Index shown_whole = 1000, shown_of_edges = 3;  // elements; of a long axis at each end
-
-/// Text with brackets around rows. Above `shown_whole` elements, only the ends of long axes.
-class Picture {
- public:
-  Picture(const Tensor& x, int digits)
-      : shape_(x.shape()), elements_(x.reshape({-1})), digits_(digits) {}
-
-  std::string draw() {
-    rows(0, 0);  // finds the widest element
-    return rows(0, 0);
-  }
-
- private:
-  /// Calls f(i), and f(-1) for what is left out.
-  template <class F>
-  void for_shown(Index n, F f) const {
-    const bool whole = std::max(shape_.size(), n) <= shown_whole || n <= 2 * shown_of_edges + 1;
-    const Index left_out = whole ? 0 : n - 2 * shown_of_edges;
-    for (Index i = 0; i < n; ++i) {
-      f(left_out > 0 && i == shown_of_edges ? -1 : i);
-      if (left_out > 0 && i == shown_of_edges) i += left_out - 1;
-    }
-  }
-
-  std::string rows(int axis, Index at) {
-    if (axis == shape_.rank()) {
-      const std::string element = fmt::format("{:.{}g}", elements_[at].item(), digits_);
-      width_ = std::max(width_, element.size());
-      return fmt::format("{:>{}}", element, width_);
-    }
-    const bool is_last = axis == shape_.rank() - 1;
-    const auto axes_below = static_cast<std::size_t>(shape_.rank() - 1 - axis);
-    const std::string between =
-        is_last ? ", " : fmt::format(",{:\n>{}}{:>{}}", "", axes_below, "", axis + 1);
-    std::string text;
-    for_shown(shape_[axis], [&](Index i) {
-      if (!text.empty()) text += between;
-      text += i < 0 ? "..." : rows(axis + 1, at * shape_[axis] + i);
-    });
-    return "[" + text + "]";
-  }
-
-  Shape shape_;
-  Tensor elements_;
-  int digits_;
-  std::size_t width_ = 0;
-};
 
 /// Calls f with a zero of the element type, i32 included.
 template <class F>
@@ -217,6 +164,18 @@ Tensor Tensor::to(DType dtype) const {
   return result;
 }
 
+Tensor to_i32(const char* operation, const Tensor& x) {
+  visit(x.dtype(), [&](auto zero) {
+    const auto* from = x.data<decltype(zero)>();
+    parallel_each(is_floating(x.dtype()) ? x.size() : 0, copy_tile / 8, [&](Index i) {
+      const auto v = static_cast<double>(from[i]);
+      if (!(v >= -0x1p31 && v < 0x1p31 && v == std::floor(v)))
+        fail(operation, "{:g} does not fit in i32, at element {}", v, element_name(x.shape(), i));
+    });
+  });
+  return x.to(DType::i32);
+}
+
 namespace {
 
 /// f(0), ... f(n - 1), computed in f64.
@@ -252,18 +211,26 @@ Tensor linspace(double begin, double end, Index n, DType dtype) {
   });
 }
 
-Tensor eye(Index n, DType dtype) { return one_hot(arange(n), n, dtype); }
+Tensor eye(Index n, DType dtype) {
+  if (n < 0) fail("eye", "n = {} is negative", n);
+  Tensor result = full({n, n}, 0, dtype);
+  visit(dtype, [&](auto zero) {
+    auto* to = result.mutable_data<decltype(zero)>();
+    for (Index i = 0; i < n; ++i) to[i * (n + 1)] = 1;
+  });
+  return result;
+}
 
 Mask::Mask(Tensor values) : Tensor(std::move(values)) {
   if (!defined()) return;
-  const Tensor floating = is_floating(dtype()) ? *this : Tensor::to(DType::f32);
-  visit_elements("mask", std::tie(floating), [&](const auto* x) {
+  visit(dtype(), [&](auto zero) {
+    const auto* x = data<decltype(zero)>();
     const auto other = [](auto v) { return (v != 0) & (v != 1); };
     const auto any = [&](int found, auto v) { return found | other(v); };
     if (!std::accumulate(x, x + size(), 0, any)) return;  // without a branch for each element
     const auto* first = std::find_if(x, x + size(), other);
     fail("mask", "{} must be 1 (takes part) or 0, but element {} is {}", shape(),
-         element_name(shape(), first - x), std::isnan(*first) ? std::abs(*first) : *first);
+         element_name(shape(), first - x), *first != *first ? std::abs(*first) : *first);
   });
 }
 
@@ -301,16 +268,6 @@ void copy(const Tensor& from, Tensor& to) {
 
 std::string describe(const Tensor& x) {
   return x.defined() ? fmt::format("{} {}", name_of(x.dtype()), to_string(x.shape())) : "undefined";
-}
-
-std::string to_string(const Tensor& x, int digits) {
-  if (!x.defined()) return "undefined tensor";
-  if (x.dtype() == DType::i32) digits = 10;  // all, as ids and counts are not rounded
-  return fmt::format("{}{}{}", describe(x), x.rank() > 1 ? '\n' : ' ', Picture(x, digits).draw());
-}
-
-std::ostream& operator<<(std::ostream& out, const Tensor& x) {
-  return out << to_string(x, static_cast<int>(out.precision()));
 }
 
 std::span<const std::byte> bytes_of(const Tensor& x) {

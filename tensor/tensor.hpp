@@ -3,31 +3,21 @@
 
 #include <concepts>
 #include <initializer_list>
-#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/errors.hpp>
 #include <attune/tensor/shape.hpp>
+#include <attune/tensor/thread_state.hpp>
 
 namespace attune {
 
 class Tensor;
 
 namespace detail {
-
-/// The operation whose pullback this thread is running; null outside of backward. While it is
-/// set, reading a buffer that was overwritten since the forward pass throws: the gradient
-/// would be wrong.
-struct PullbackContext {
-  const char* operation = nullptr;
-  std::uint64_t recorded_at = 0;
-};
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit PullbackContext pullback_context;
 
 Buffer& buffer_of(const Tensor& x);
 [[noreturn]] void fail_modified(const Shape& shape);
@@ -74,7 +64,7 @@ class Tensor {
   template <class T>
   const T* data() const {
     if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
-    const detail::PullbackContext& context = detail::pullback_context;
+    const detail::PullbackContext& context = detail::thread_state.pullback;
     if (context.operation &&
         buffer_->modified_at.load(std::memory_order_relaxed) > context.recorded_at &&
         buffer_->created_at <= context.recorded_at) {
@@ -202,20 +192,22 @@ void copy(const Tensor& from, Tensor& to);
 std::span<const std::byte> bytes_of(const Tensor& x);
 std::span<std::byte> mutable_bytes_of(Tensor& x);
 
-/// The dtype, the shape and the elements, each with `digits` significant digits. Every row is on a
-/// line of its own, with aligned columns. If there are more than 1000 elements, only the first and
-/// last three along each axis are shown. In a stream, std::setprecision sets the digits.
-std::string to_string(const Tensor& x, int digits = 6);
-std::ostream& operator<<(std::ostream& out, const Tensor& x);
-
 /// The dtype and shape for a message: "f32 (2, 3)", or "undefined".
 std::string describe(const Tensor& x);
+
+/// x converted to i32. Throws if an element does not fit in i32, such as 0.5 or 2^31.
+Tensor to_i32(const char* operation, const Tensor& x);
 
 /// Throws unless a and b have the same dtype.
 void require_same_dtype(const char* operation, const Tensor& a, const Tensor& b);
 /// True if `from` and `to` have the same memory, false if their memory is disjoint. Throws if they
 /// overlap partially: an in-place operation would read elements that it has already overwritten.
-bool is_exact_alias(const char* operation, const Tensor& from, const Tensor& to);
+[[nodiscard]] bool is_exact_alias(const char* operation, const Tensor& from, const Tensor& to);
+/// Throws if `from` and `to` overlap partially.
+inline void require_no_partial_overlap(const char* operation, const Tensor& from,
+                                       const Tensor& to) {
+  static_cast<void>(is_exact_alias(operation, from, to));
+}
 /// Throws unless the elements are i32, as ids and indices must be; `what` names them in the error.
 void require_i32(const char* operation, const char* what, const Tensor& x);
 /// Throws unless the indices 0 to n - 1 fit in i32.
@@ -229,56 +221,6 @@ const std::int32_t* checked_ids(const char* operation, const std::string& what, 
 /// Throws an Error that begins with `operation` unless the elements are f32 or f64.
 inline void require_floating(const char* operation, const Tensor& x) {
   if (!x.defined() || !is_floating(x.dtype())) fail_not_floating(operation, x);
-}
-
-/// Calls f with a zero of the tensor's element type, followed by `more`:
-///     visit_floating("tanh", x, [&](auto zero) {...})
-/// Throws an Error that begins with `operation` if x is i32, or if f fails to allocate memory.
-template <class F, class... More>
-decltype(auto) visit_floating(const char* operation, const Tensor& x, F f, More... more) {
-  require_floating(operation, x);
-  try {
-    return x.dtype() == DType::f32 ? f(0.0f, more...) : f(0.0, more...);
-  } catch (const OutOfMemory& error) {
-    error.throw_as(operation);
-  }
-}
-
-namespace detail {
-template <class T>
-const T* elements(const Tensor& x) {
-  return x.data<T>();
-}
-template <class T>
-T* elements(Tensor& x) {
-  return x.mutable_data<T>();
-}
-/// Null if the tensor is undefined.
-template <class T, class MaybeConst>
-auto elements_or_null(MaybeConst& x) {
-  return x.defined() ? elements<T>(x) : nullptr;
-}
-/// Marks a tensor as possibly undefined, in a tuple for visit_elements: its pointer is then null.
-struct OrNull {
-  const Tensor& x;
-};
-template <class T>
-const T* elements(const OrNull& of) {
-  return elements_or_null<T>(of.x);
-}
-}  // namespace detail
-
-/// Calls f with pointers to the elements of several tensors; the pointer is const if the tensor is:
-///     visit_elements("tanh", std::tie(x, y), [&]<class T>(const T* from, T* to) {...});
-/// Throws unless all tensors have the dtype of the first one, f32 or f64.
-template <class Tensors, class F>
-decltype(auto) visit_elements(const char* operation, const Tensors& tensors, F f) {
-  return visit_floating(operation, std::get<0>(tensors), [&](auto zero) {
-    const auto pointers_of = [](auto&... x) {
-      return std::tuple{detail::elements<decltype(zero)>(x)...};  // in their order
-    };
-    return std::apply(f, std::apply(pointers_of, tensors));
-  });
 }
 
 }  // namespace attune

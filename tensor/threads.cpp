@@ -1,68 +1,25 @@
 #include <atomic>
 #include <cfenv>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <filesystem>
-#include <fstream>
-#include <limits>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <system_error>
 #include <thread>
-
-#include <pthread.h>
-#include <sched.h>
+#include <vector>
 
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/precision.hpp>
+#include <attune/tensor/platform.hpp>
+#include <attune/tensor/thread_state.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
 
-std::vector<int> detail::allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    }
-  }
-  return cpus;
-}
-
-int detail::cpu_quota(const std::string& root_directory) {
-  const std::filesystem::path root = root_directory;
-  double least = std::numeric_limits<int>::max();
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // ID:CONTROLLERS:/PATH, none in version 2
-    const std::size_t first = line.find(':'), second = line.find(":/", first + 1);
-    if (second == line.npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool version_2 = controllers.empty();
-    if (!version_2 && ("," + controllers + ",").find(",cpu,") == line.npos) continue;
-    // Limits of parent groups apply too. A container may see only the last group, as the root.
-    for (std::filesystem::path path = line.substr(second + 2);; path = path.parent_path()) {
-      const auto group = root / "sys/fs/cgroup" / controllers / path;
-      double quota = 0, period = 0;  // 0 if a file is missing or contains "max"
-      std::ifstream limits(group / (version_2 ? "cpu.max" : "cpu.cfs_quota_us"));
-      limits >> quota;
-      std::ifstream periods(group / "cpu.cfs_period_us");
-      (version_2 ? limits : periods) >> period;
-      if (quota > 0 && period > 0) least = std::min(least, std::ceil(quota / period));
-      if (path.empty()) break;
-    }
-  }
-  return static_cast<int>(least);
-}
-
 namespace {
-
-using detail::allowed_cpus;
 
 /// Spins before blocking: some tens of microseconds, a little more than the serial code between two
 /// parallel kernels of a training step.
@@ -92,15 +49,13 @@ int floating_mode() { return std::fegetround(); }
 void set_floating_mode(int mode) { std::fesetround(mode); }
 #endif
 
-/// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode, precision and
-/// layer.
+/// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode and state.
 struct Job {
   Index tiles;
   void (*run)(void* body, Index tile);
   void* body;
   decltype(floating_mode()) mode = floating_mode();
-  Precision precision = attune::precision();
-  const std::string* layer_path = detail::layer_path;  // for error messages
+  detail::ThreadState state = detail::thread_state;
 };
 
 /// Worker threads that execute the tiles of one job at a time.
@@ -124,25 +79,22 @@ struct Job {
 class Pool {
  public:
   explicit Pool(int threads) {
-    const std::vector<int> cpus = allowed_cpus();
+    const std::vector<int> cpus = platform::allowed_cpus();
     const int all = static_cast<int>(cpus.size());
     // Without pinning, two new threads may share a CPU for a long time while another CPU is idle.
     // Under a quota, other containers would choose the same CPUs.
-    const bool pinned = threads <= all && detail::cpu_quota("/") >= all;
+    const bool pinned = threads <= all && platform::cpu_quota("/") >= all;
     // If oversubscribed, spinning threads starve the others.
     if (threads > all) spins_ = 0;
     for (int i = 1; i < threads; ++i) {
       try {
-        workers_.emplace_back([this] { serve(); });
+        workers_.emplace_back([this, cpu = pinned ? cpus[i] : -1] {
+          if (cpu >= 0) platform::allow_cpus(std::span(&cpu, 1));
+          serve();
+        });
       } catch (const std::system_error& error) {
         stop();  // destroying a joinable thread would end the program
         fail("threads", "thread {} of {} cannot be started: {}", i + 1, threads, error.what());
-      }
-      if (pinned) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET(cpus[i], &set);  // may fail: pinning is optional
-        pthread_setaffinity_np(workers_.back().native_handle(), sizeof set, &set);
       }
     }
   }
@@ -179,8 +131,7 @@ class Pool {
     inside_tile = true;
     for (Index left; (left = undrawn_.fetch_sub(1, std::memory_order_acquire)) > 0;) {
       set_floating_mode(job_.mode);
-      detail::thread_precision = job_.precision;
-      detail::layer_path = job_.layer_path;
+      detail::thread_state = job_.state;
       const Index tile = job_.tiles - left;
       try {
         job_.run(job_.body, tile);
@@ -220,7 +171,8 @@ class Pool {
 int initial_threads() {
   const char* text = std::getenv("ATTUNE_THREADS");
   if (!text || !*text)
-    return std::clamp(static_cast<int>(allowed_cpus().size()), 1, detail::cpu_quota("/"));
+    return std::clamp(static_cast<int>(platform::allowed_cpus().size()), 1,
+                      platform::cpu_quota("/"));
   int n = 0;
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, n);

@@ -7,7 +7,8 @@
 // * A thread may write to a shared object (Adam::step, load, mutable_data) only while no other
 //   thread uses it.
 // * An optimiser, a Random and the history of a Var must be used by one thread at a time.
-// * NoGrad, Training and InPrecision affect only the thread that created them.
+// * NoGrad, Training, InPrecision, nn::InLayer and gradcheck affect the thread that created them, and
+//   the tiles of its parallel_for in other threads.
 // * The pool works for one thread at a time. If another thread calls parallel_for meanwhile, that
 //   thread runs all of its tiles itself. The results are the same bit for bit.
 // * Tiles run in the caller's floating-point mode: rounding, flushing of subnormals, traps (only
@@ -18,13 +19,8 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/shape.hpp>
 
 namespace attune {
 
@@ -36,20 +32,19 @@ int threads();
 void set_threads(int n);
 
 namespace detail {
-/// The ids of the CPUs that this process may run on.
-std::vector<int> allowed_cpus();
-
-/// CPU quota of the process's control groups (cgroup versions 1 and 2), rounded up; the largest int
-/// if there is no quota. `root` is the directory of proc/ and sys/, normally "/".
-int cpu_quota(const std::string& root);
-
 void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 }  // namespace detail
 
 /// Calls body(tile) once for every tile in [0, tiles), spread over the pool. The caller chooses the
 /// tiles by the shape of the work, never by the number of threads, so that results do not depend on
-/// it. A nested parallel_for runs in the thread of its tile. Matrix products in a tile use the
-/// caller's precision. The first exception of a tile is rethrown here.
+/// it. A nested parallel_for runs in the thread of its tile. The first exception of a tile is rethrown
+/// here.
+///
+/// Every tile begins with the caller's thread state (detail::ThreadState): precision, path of the
+/// layer, NoGrad, training mode, the pullback that runs. A tile changes it only by scope guards,
+/// which restore it. The Random of training mode is shared by all tiles and not synchronised: tiles
+/// that draw from it must lock, and which tile draws which numbers then depends on the schedule.
+/// For reproducible results use nn::Training with one Random per tile.
 template <class Body>
 void parallel_for(Index tiles, const Body& body) {
   if (tiles == 1) return static_cast<void>(body(Index{0}));
@@ -62,8 +57,7 @@ void parallel_for(Index tiles, const Body& body) {
 template <class Body>
 void parallel_ranges(Index n, Index tile, const Body& body) {
   if (n <= 0) return;
-  parallel_for((n + tile - 1) / tile,
-               [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
+  parallel_for(ceil_div(n, tile), [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
 }
 
 /// parallel_ranges with body(i) for each element.
@@ -76,35 +70,4 @@ void parallel_each(Index n, Index tile, const Body& body) {
 
 /// Bytes per tile when copying memory.
 inline constexpr Index copy_tile = 128 * 1024;
-/// Elements per tile of elementwise operations: enough to amortise the dispatch to a thread.
-inline constexpr Index elementwise_tile = 16384;
-/// Rows per tile, if one row costs as much as `work` elements of an elementwise operation.
-constexpr Index rows_of_tile(Index work) {
-  return std::max<Index>(1, elementwise_tile / std::max<Index>(1, work));
-}
-
-/// The loop of an operation over [0, rows), in tiles of `tile` rows spread over the pool. Calls
-/// f(row, pointers...) for each row, or f(begin, end, pointers...) for each tile if f accepts that.
-/// The pointers are to the elements of the tensors, const if the tensor is:
-///     parallel_rows("tanh", std::tie(x, y), x.size(), elementwise_tile,
-///                   [](Index i, const auto* from, auto* to) { to[i] = std::tanh(from[i]); });
-/// Throws as visit_elements does.
-template <class Tensors, class F>
-void parallel_rows(const char* operation, const Tensors& tensors, Index rows, Index tile,
-                   const F& f) {
-  const auto compute = [&]<class T, std::size_t... I>(T, std::index_sequence<I...>) {
-    const std::tuple data{detail::elements<T>(std::get<I>(tensors))...};
-    parallel_for((rows + tile - 1) / tile, [&](Index i) {
-      const Index begin = i * tile, end = std::min(rows, begin + tile);
-      if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(get<I>(data))...>) {
-        f(begin, end, get<I>(data)...);
-      } else {
-        for (Index row = begin; row < end; ++row) f(row, get<I>(data)...);
-      }
-    });
-  };
-  visit_floating(operation, get<0>(tensors), compute,
-                 std::make_index_sequence<std::tuple_size_v<Tensors>>());
-}
-
 }  // namespace attune

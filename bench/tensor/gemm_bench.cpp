@@ -1,5 +1,7 @@
 // Matrix products at the shapes of recurrent networks.
 
+#include <optional>
+
 #include <attune/tensor/kernels/blas.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/matmul.hpp>
@@ -58,8 +60,9 @@ void whole_product_sizes(benchmark::internal::Benchmark* bench) {
 /// Product of unpacked matrices, by attune's kernels or by OpenBLAS.
 template <bool by_blas>
 void whole_product(benchmark::State& state) {
+  std::optional<detail::Blas> blas;
   try {
-    if (by_blas) detail::blas_name();
+    if (by_blas) blas.emplace("openblas");
   } catch (const Error& error) {
     return state.SkipWithError(error.what());
   }
@@ -71,8 +74,7 @@ void whole_product(benchmark::State& state) {
   const MatrixView<const float> from_b{b.data<float>(), k, n, n};
   const MatrixView<float> to{c.mutable_data<float>(), m, n, n};
   for (auto _ : state) {
-    by_blas ? detail::blas_gemm(from_a, from_b, to, Into::add)
-            : gemm(from_a, from_b, to, Into::add);
+    by_blas ? blas->gemm(from_a, from_b, to, Into::add) : gemm(from_a, from_b, to, Into::add);
     benchmark::ClobberMemory();
   }
   bench::set_flops(state, 2.0 * static_cast<double>(m * k * n));

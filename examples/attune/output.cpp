@@ -7,8 +7,6 @@
 #include <cstring>
 #include <limits>
 
-#include <unistd.h>
-
 #include <attune/models/text/utf8.hpp>
 
 namespace attune {
@@ -49,7 +47,7 @@ void require_regular(const std::filesystem::path& input) {
 std::string for_output(std::string_view text) {
   constexpr const char* directions =
       "\n\t\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029";
-  return printable(text, isatty(STDOUT_FILENO) ? "\n\t" : directions);
+  return printable(text, platform::is_terminal(platform::Stream::output) ? "\n\t" : directions);
 }
 
 int drawing_width() {
@@ -58,8 +56,8 @@ int drawing_width() {
   int columns = 0;
   std::from_chars(variable.data(), variable.data() + variable.size(), columns);
   if (columns >= least) return columns;
-  if (!isatty(STDOUT_FILENO)) return std::numeric_limits<int>::max();
-  const int of_terminal = examples::terminal_columns();
+  if (!platform::is_terminal(platform::Stream::output)) return std::numeric_limits<int>::max();
+  const int of_terminal = platform::terminal_columns();
   return of_terminal >= least ? of_terminal : 80;
 }
 

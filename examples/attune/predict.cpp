@@ -9,9 +9,8 @@
 #include <set>
 #include <utility>
 
-#include <unistd.h>
-
 #include <attune/models/text/utf8.hpp>
+#include <attune/tensor/platform.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"
@@ -28,7 +27,8 @@ class Input {
   Input(const std::filesystem::path& file, const Model& model, Index longest)
       : model_(model),
         longest_(longest),
-        is_typed_(file.empty() && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)),
+        is_typed_(file.empty() && platform::is_terminal(platform::Stream::input) &&
+                  platform::is_terminal(platform::Stream::output)),
         stream_(stream_of(file)),
         reader_(stream_, file.empty() ? "standard input" : file.string()) {}
 
@@ -232,7 +232,8 @@ int predict(const UseOptions& o) {
   const Index longest = longest_read(models, longest_source);
   Predictor predictor(o, models);
   const bool draws = !o.json && o.format == PredictFormat::columns && o.file.empty() &&
-                     isatty(STDOUT_FILENO) && (!o.sources.empty() || isatty(STDIN_FILENO));
+                     platform::is_terminal(platform::Stream::output) &&
+                     (!o.sources.empty() || platform::is_terminal(platform::Stream::input));
   if (!o.sources.empty()) {
     if (!o.file.empty()) fail("--file", "conflicts with sources given as arguments");
     return predict_arguments(o, predictor, first, longest, draws);

@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

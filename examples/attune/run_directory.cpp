@@ -7,47 +7,17 @@
 #include <limits>
 #include <sstream>
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/platform.hpp>
 
 #include "processes.hpp"
 
 namespace attune {
 namespace {
 
-/// True if `path` still names the open file: the previous owner of the lock may have removed it.
-bool is_at(int file, const std::filesystem::path& path) {
-  struct stat open {
-  }, there{};
-  return fstat(file, &open) == 0 && stat(path.c_str(), &there) == 0 &&
-         open.st_dev == there.st_dev && open.st_ino == there.st_ino;
-}
-
-/// The process named in a lock file.
-std::string holder(int file) {
-  char text[300] = "";
-  const bool read = pread(file, text, sizeof text - 1, 0) > 0;
-  return read ? std::string(text, std::strcspn(text, "\n")) : "another process";
-}
-
-void name_this_process(int file) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  const std::string text = fmt::format("process {} on host {}\n", getpid(), host);
-  // The lock is valid without the text, so errors are ignored.
-  if (ftruncate(file, 0) == 0) [[maybe_unused]]
-    const ssize_t n = pwrite(file, text.data(), text.size(), 0);
-}
-
 /// The process id in the name of a temporary file of write_file: FILE.PROCESS.NUMBER.tmp.
-std::optional<pid_t> writer_of(const std::string& name, const std::string& file) {
-  pid_t process = 0;
-  int number = 0, length = 0;
+std::optional<int> writer_of(const std::string& name, const std::string& file) {
+  int process = 0, number = 0, length = 0;
   if (!name.starts_with(file)) return std::nullopt;
   const std::string rest = name.substr(file.size());
   std::sscanf(rest.c_str(), ".%d.%d.tmp%n", &process, &number, &length);
@@ -57,19 +27,12 @@ std::optional<pid_t> writer_of(const std::string& name, const std::string& file)
 /// Removes temporary files of `whole` that ended processes left behind. Other running processes may
 /// be writing without a lock (`attune average`). This process has not started to write.
 void remove_unfinished(const std::filesystem::path& whole) {
-  const auto is_running = [](pid_t process) {
-    if (process == getpid() || (kill(process, 0) != 0 && errno == ESRCH)) return false;
-    std::ifstream file(fmt::format("/proc/{}/stat", process));  // "PROCESS (NAME) STATE ..."
-    std::string text;
-    std::getline(file, text);
-    const std::size_t name_end = text.rfind(") ");
-    return name_end == text.npos || (text[name_end + 2] != 'Z' && text[name_end + 2] != 'X');
-  };
   std::vector<std::filesystem::path> unfinished;
   std::error_code none;  // a file that cannot be removed does no harm
   for (const auto& entry : std::filesystem::directory_iterator(whole.parent_path(), none)) {
     const auto writer = writer_of(entry.path().filename().string(), whole.filename().string());
-    if (writer && !is_running(*writer)) unfinished.push_back(entry.path());
+    const bool is_own = writer == platform::process_id();
+    if (writer && (is_own || !platform::is_running(*writer))) unfinished.push_back(entry.path());
   }
   for (const auto& path : unfinished) std::filesystem::remove(path, none);
 }
@@ -106,33 +69,17 @@ std::map<std::string, double> numeric_fields(const report::Json& object) {
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
-    : path_(directory / "attune.lock") {
-  do {
-    if (file_ >= 0) close(file_);
-    file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file_ < 0) {
-      fail("--out", fmt::format("{} cannot be written: {}", path_.string(), std::strerror(errno)));
-    }
-    if (flock(file_, LOCK_EX | LOCK_NB) == 0) continue;
-    const int reason = errno;
-    const std::string other = holder(file_);
-    close(file_);
-    if (reason == EWOULDBLOCK) {
-      fail("--out", fmt::format("{} is in use by {}", directory.string(), other));
-    }
-    complain("{} cannot be locked ({}): no other process must write there\n", directory.string(),
-             std::strerror(reason));
-    unlink(path_.c_str());
-    file_ = -1;
-    return;
-  } while (!is_at(file_, path_));
-  name_this_process(file_);
-}
-
-DirectoryLock::~DirectoryLock() {
-  if (file_ < 0) return;
-  unlink(path_.c_str());  // before unlocking: afterwards another process may own the file
-  close(file_);
+    : lock_((directory / "attune.lock").string(),
+            fmt::format("process {} on host {}\n", platform::process_id(), platform::host_name())) {
+  using State = platform::FileLock::State;
+  const std::string path = directory.string();
+  if (lock_.state() == State::not_created)
+    fail("--out", fmt::format("{} cannot be written: {}", (directory / "attune.lock").string(),
+                              lock_.reason()));
+  if (lock_.state() == State::in_use)
+    fail("--out", fmt::format("{} is in use by {}", path, lock_.reason()));
+  if (lock_.state() == State::unsupported)
+    complain("{} cannot be locked ({}): no other process must write there\n", path, lock_.reason());
 }
 
 RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
@@ -140,7 +87,7 @@ RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) 
   std::error_code none;
   const std::filesystem::path there = nearest_existing(path_);
   int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
-  if (error == 0 && access(there.c_str(), W_OK | X_OK) != 0) error = errno;
+  if (error == 0 && !platform::is_writable_directory(there.string())) error = errno;
   if (error != 0)
     fail(path_.string(), fmt::format("cannot create the directory: {}", std::strerror(error)));
   if (std::filesystem::exists(path_)) lock_.emplace(path_);

@@ -10,26 +10,23 @@
 #include <string>
 #include <vector>
 
+#include <attune/tensor/platform.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "output.hpp"
 
 namespace attune {
 
-/// Exclusive lock of a directory: flock on DIR/attune.lock, a file that names the process and its
+/// Exclusive lock of a directory: a lock on DIR/attune.lock, a file that names the process and its
 /// host. The system releases it when the process ends. Prints a warning if the file system has no
 /// locks.
 class DirectoryLock {
  public:
   /// Throws an Error "--out: DIR is in use by process 1234 on host NAME".
   explicit DirectoryLock(const std::filesystem::path& directory);
-  DirectoryLock(const DirectoryLock&) = delete;
-  DirectoryLock& operator=(const DirectoryLock&) = delete;
-  ~DirectoryLock();
 
  private:
-  std::filesystem::path path_;
-  int file_ = -1;
+  platform::FileLock lock_;
 };
 
 /// The output directory. Only the first worker locks and changes it.

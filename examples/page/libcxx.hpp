@@ -131,5 +131,5 @@ inline void DisableTargets(std::int64_t) {}
 
 extern "C" {
 inline int sched_getaffinity(pid_t, std::size_t, cpu_set_t*) { return -1; }
-inline int pthread_setaffinity_np(pthread_t, std::size_t, const cpu_set_t*) { return -1; }
+inline int sched_setaffinity(pid_t, std::size_t, const cpu_set_t*) { return -1; }
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <attune/tensor/errors.hpp>
+#include <attune/tensor/utf8.hpp>
 
 namespace attune::text {
 

@@ -2,16 +2,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/nn/workers/messages.hpp>
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/platform.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
@@ -125,12 +126,10 @@ Terms uninitialized_like(const Terms& terms) {
 void take_cpus(const std::vector<int>& cpus, Index index, Index count) {
   const Index n = std::ssize(cpus);
   if (count < 2 || n == 0) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
   const Index begin = count > n ? index % n : index * n / count,
               end = count > n ? begin + 1 : (index + 1) * n / count;
-  for (Index i = begin; i < end; ++i) CPU_SET(cpus[static_cast<std::size_t>(i)], &set);
-  sched_setaffinity(0, sizeof set, &set);  // optional: a failure is ignored
+  attune::platform::allow_cpus(std::span(cpus).subspan(static_cast<std::size_t>(begin),
+                                                       static_cast<std::size_t>(end - begin)));
 }
 
 }  // namespace
@@ -149,7 +148,7 @@ Workers::Workers(const WorkersOptions& options)
   hosts_.assign(static_cast<std::size_t>(count_), "a host");
   if (!messages_) return;
   hosts_ = gather(messages_->host());
-  const std::vector<int> cpus = attune::detail::allowed_cpus();
+  const std::vector<int> cpus = attune::platform::allowed_cpus();
   const std::string allowed = fmt::format("{}", fmt::join(cpus, " "));
   const std::vector<std::string> others = gather(allowed);
   Index index = 0, count = 0;

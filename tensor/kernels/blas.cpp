@@ -1,70 +1,60 @@
-// The optional backend OpenBLAS of matrix products, loaded at its first use.
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <mutex>
-#include <tuple>
 
-#include <fmt/format.h>
-#ifdef ATTUNE_BLAS
-#include <dlfcn.h>
-#endif
-
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/blas.hpp>
+#include <attune/tensor/platform.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune::detail {
-namespace {
 
-/// Signature of gemm in CBLAS.
-template <class T>
-using Gemm = void(int order, int transpose_a, int transpose_b, int m, int n, int k, T alpha,
-                  const T* a, int stride_a, const T* b, int stride_b, T beta, T* c, int stride_c);
+const Blas* Blas::selected() {
+  static const std::unique_ptr<const Blas> blas = [] {
+    const char* value = std::getenv("ATTUNE_PRODUCTS");
+    const std::string wanted = value ? value : "";
+    if (wanted.empty() || wanted == "attune") return std::unique_ptr<const Blas>();
+    if (wanted != "openblas" && wanted.find('/') == wanted.npos)
+      fail("ATTUNE_PRODUCTS",
+           "{} is neither attune, nor openblas, nor the path of a library with CBLAS (with a '/')",
+           in_quotes(wanted));
+    return std::make_unique<const Blas>(wanted);
+  }();
+  return blas.get();
+}
 
-struct OpenBlas {
-  std::tuple<Gemm<float>*, Gemm<double>*> gemm = {};
-  void (*set_num_threads)(int) = nullptr;
-  std::string kernels;  // name of its CPU-specific kernels; empty after an error
-  std::string error;    // why OpenBLAS cannot be used; empty if it can
-};
-
-OpenBlas load() {
-  OpenBlas blas;
-#ifdef ATTUNE_BLAS
-  void* const library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    blas.error = dlerror();
-    return blas;
-  }
-  const auto find = [&]<class F>(F*& function, const char* name) {
-    function = reinterpret_cast<F*>(dlsym(library, name));
-    if (!function) blas.error = fmt::format("libopenblas.so.0 has no {}", name);
+Blas::Blas(const std::string& wanted)
+    : name_(wanted == "openblas" ? "OpenBLAS" : wanted.substr(wanted.rfind('/') + 1)) {
+  std::string error;
+  void* const library =
+      platform::load_library(wanted == "openblas" ? "libopenblas.so.0" : wanted, error);
+  if (!library) fail("ATTUNE_PRODUCTS", "{}: {}", name_, error);
+  const auto find = [&]<class F>(F*& function, const char* symbol) {
+    if (!function) function = reinterpret_cast<F*>(platform::find_symbol(library, symbol));
+    return function != nullptr;
   };
-  const char* (*get_corename)();
-  find(std::get<Gemm<float>*>(blas.gemm), "cblas_sgemm");
-  find(std::get<Gemm<double>*>(blas.gemm), "cblas_dgemm");
-  find(blas.set_num_threads, "openblas_set_num_threads");
-  find(get_corename, "openblas_get_corename");
-  if (blas.error.empty()) blas.kernels = get_corename();
-#else
-  blas.error = "attune was built without it";
-#endif
-  return blas;
-}
-
-const OpenBlas& openblas() {
-  static const OpenBlas loaded = load();
-  return loaded;
-}
-
-}  // namespace
-
-std::string blas_name() {
-  const OpenBlas& blas = openblas();
-  if (!blas.error.empty()) fail("ATTUNE_PRODUCTS", "OpenBLAS: " + blas.error);
-  return "OpenBLAS (" + blas.kernels + ")";
+  if (!find(std::get<0>(gemm_), "cblas_sgemm") || !find(std::get<1>(gemm_), "cblas_dgemm"))
+    fail("ATTUNE_PRODUCTS", "{}: the library has no cblas_sgemm or cblas_dgemm", name_);
+  find(set_threads_, "openblas_set_num_threads");
+  find(set_threads_, "MKL_Set_Num_Threads");
+  find(set_threads_of_blis_, "bli_thread_set_num_threads");
+  const char* (*description)() = nullptr;
+  void (*description_of_mkl)(char*, int) = nullptr;
+  char text[200] = "";
+  if (find(description, "openblas_get_corename") || find(description, "bli_info_get_version_str")) {
+    name_ += fmt::format(" ({})", description());
+  } else if (find(description_of_mkl, "MKL_Get_Version_String")) {
+    description_of_mkl(text, sizeof text - 1);
+    const char* const version = std::strstr(text, "Version ");  // "... Version 2024.2-Product ..."
+    if (version)
+      name_ += fmt::format(" ({})", std::string(version + 8, std::strcspn(version, "-") - 8));
+  }
 }
 
 template <class T>
-void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
-               Into into) {
+void Blas::gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& c,
+                Into into) const {
   constexpr int row_major = 101, as_stored = 111, transposed = 112;  // constants of CBLAS
   const auto transpose = [](const auto& x) { return x.transposed ? transposed : as_stored; };
   const auto size = [](Index n) { return static_cast<int>(n); };
@@ -72,15 +62,15 @@ void blas_gemm(const MatrixView<const T>& a, const MatrixView<const T>& b, const
   const int n = threads();     // before the lock: waits for another thread's parallel_for
   static std::mutex one_call;  // the serial and OpenMP builds of OpenBLAS do not lock their buffers
   const std::lock_guard lock(one_call);
-  openblas().set_num_threads(n);
-  std::get<Gemm<T>*>(openblas().gemm)(row_major, transpose(a), transpose(b), size(c.rows),
-                                      size(c.cols), size(a.cols), T(1), a.data, size(a.stride),
-                                      b.data, size(b.stride), into == Into::add ? T(1) : T(0),
-                                      c.data, size(c.stride));
+  if (set_threads_) set_threads_(n);
+  if (set_threads_of_blis_) set_threads_of_blis_(n);
+  std::get<Gemm<T>*>(gemm_)(row_major, transpose(a), transpose(b), size(c.rows), size(c.cols),
+                            size(a.cols), T(1), a.data, size(a.stride), b.data, size(b.stride),
+                            into == Into::add ? T(1) : T(0), c.data, size(c.stride));
 }
-template void blas_gemm(const MatrixView<const float>&, const MatrixView<const float>&,
-                        const MatrixView<float>&, Into);
-template void blas_gemm(const MatrixView<const double>&, const MatrixView<const double>&,
-                        const MatrixView<double>&, Into);
+template void Blas::gemm(const MatrixView<const float>&, const MatrixView<const float>&,
+                         const MatrixView<float>&, Into) const;
+template void Blas::gemm(const MatrixView<const double>&, const MatrixView<const double>&,
+                         const MatrixView<double>&, Into) const;
 
 }  // namespace attune::detail

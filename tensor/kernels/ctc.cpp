@@ -6,8 +6,8 @@
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/ctc.hpp>
 #include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune {
 

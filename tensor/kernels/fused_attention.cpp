@@ -8,9 +8,9 @@
 #include <attune/tensor/kernels/fused_attention.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune {
 namespace {
@@ -156,7 +156,7 @@ template <class T>
 class PackedBlocks {
  public:
   void pack(const T* x, Index rows, Index columns, Index block, bool transposed) {
-    const Index count = (rows + block - 1) / block;
+    const Index count = ceil_div(rows, block);
     if (std::ssize(packed_) < count) packed_.resize(count);
     for (Index i = 0; i < count; ++i) {
       const MatrixView<const T> part{x + i * block * columns, std::min(block, rows - i * block),
@@ -411,7 +411,7 @@ AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
   const Problem p(q, kv, o);
   Tensor y = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
   Tensor norms = Tensor::uninitialized({p.b, o.heads, p.t, 2}, q.dtype(), "attention");
-  const Index chunks = (p.t + tile_queries - 1) / tile_queries;
+  const Index chunks = ceil_div(p.t, tile_queries);
   const auto compute = [&]<class T>(Index i, Index last, const T* q_data, const T* kv_data,
                                     T* y_data, T* norms_data) {
     for (HeadWork<T> work(p, q_data, kv_data); i < last; ++i) {

@@ -3,14 +3,10 @@
 #include <limits>
 #include <type_traits>
 
-#include <fmt/format.h>
-
-#include <attune/tensor/errors.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/kernels/simd/gemm.hpp>
-#include <attune/tensor/matmul.hpp>
-#include <attune/tensor/precision.hpp>
+#include <attune/tensor/kernels/simd/tiles.hpp>
 #include <attune/tensor/threads.hpp>
 
 namespace attune {
@@ -18,8 +14,7 @@ namespace {
 
 using namespace detail::sizes;
 
-Index parts(Index n, Index of) { return (n + of - 1) / of; }
-Index rounded_up(Index n, Index step) { return parts(n, step) * step; }
+Index rounded_up(Index n, Index step) { return ceil_div(n, step) * step; }
 
 constexpr Index widest = std::numeric_limits<Index>::max();
 
@@ -75,11 +70,11 @@ simd::Strided<float> paired(const simd::Strided<float>& x, Index rows, Index dep
 /// Converts x to the format of tiles, in parallel and in the order in which x is stored.
 simd::Strided<float> tiled(const simd::Strided<float>& x, Index rows, Index depth,
                            const simd::TileForm& form, float* to) {
-  const Index steps = form.steps(depth), blocks = parts(depth, tile_width),
+  const Index steps = form.steps(depth), blocks = ceil_div(depth, tile_width),
               height = x.row == 1 ? std::clamp(rows, tile_width, conversion_work / tile_width)
                                   : tile_width;
   parallel_each(
-      parts(rows, height) * blocks, conversion_work / (height * tile_width), [&](Index i) {
+      ceil_div(rows, height) * blocks, conversion_work / (height * tile_width), [&](Index i) {
         const Index row = i / blocks * height, k = i % blocks * tile_width;
         simd::to_tiles(
             x.from(row, k), std::min(height, rows - row), depth - k, form, steps,
@@ -208,11 +203,11 @@ class Product {
       const Index wanted = std::clamp<Index>(m * n * p.depth_ / min_work, 1, enough_tiles);
       const Index best_down = std::lround(std::sqrt(static_cast<double>(wanted * m) / n));
       const Index down =
-          std::max({parts(m, max_rows), std::min(best_down, m / least_rows), Index{1}});
-      const Index across =
-          std::max(parts(n, columns_at_most), std::min(parts(wanted, down), parts(n, p.width_)));
-      rows = rounded_up(parts(m, down), p.arithmetic_.height());
-      columns = rounded_up(parts(n, across), p.width_);
+          std::max({ceil_div(m, max_rows), std::min(best_down, m / least_rows), Index{1}});
+      const Index across = std::max(ceil_div(n, columns_at_most),
+                                    std::min(ceil_div(wanted, down), ceil_div(n, p.width_)));
+      rows = rounded_up(ceil_div(m, down), p.arithmetic_.height());
+      columns = rounded_up(ceil_div(n, across), p.width_);
     }
     Index rows, columns;
   };
@@ -220,7 +215,8 @@ class Product {
   /// Calls body(tile) for all tiles of C, in parallel.
   template <class Body>
   void for_tiles(const Cut& cut, Body body) const {
-    const Index row_tiles = parts(c_.rows, cut.rows), column_tiles = parts(c_.cols, cut.columns);
+    const Index row_tiles = ceil_div(c_.rows, cut.rows),
+                column_tiles = ceil_div(c_.cols, cut.columns);
     parallel_for(row_tiles * column_tiles, [&](Index tile) {
       const Index row = tile / column_tiles * cut.rows, column = tile % column_tiles * cut.columns;
       body(Tile{row, std::min(cut.rows, c_.rows - row), column,
@@ -232,8 +228,8 @@ class Product {
   void pack_rows(const Cut& cut) {
     Tensor storage;
     T* to = scratch<T>(storage, c_.rows * steps_);
-    const Index blocks = parts(steps_, depth_block);
-    parallel_for(parts(c_.rows, cut.rows) * blocks, [&](Index i) {
+    const Index blocks = ceil_div(steps_, depth_block);
+    parallel_for(ceil_div(c_.rows, cut.rows) * blocks, [&](Index i) {
       const Index row = i / blocks * cut.rows, step = i % blocks * depth_block;
       const Index rows = std::min(cut.rows, c_.rows - row);
       simd::pack_rows(a_.from(row, step), rows, std::min(depth_block, steps_ - step),
@@ -248,7 +244,7 @@ class Product {
   void gather_rows() {
     Tensor storage;
     constexpr Index line = 64 / sizeof(T);
-    const Index stride = (parts(steps_, line) | 1) * line;
+    const Index stride = (ceil_div(steps_, line) | 1) * line;
     T* to = scratch<T>(storage, c_.rows * stride);
     parallel_each(c_.rows, std::max<Index>(1, conversion_work / steps_),
                   [&](Index i) { std::copy_n(a_.data + i * a_.row, steps_, to + i * stride); });

@@ -323,7 +323,7 @@ LayerNormForward layer_norm_forward(const Tensor& x, const Tensor& gain, const T
 LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
                                       const LayerNormForward& forward, const Tensor& dy) {
   const Index n = x.dim(-1), rows = forward.moments.dim(0);
-  const Index tiles = (rows + tile_rows - 1) / tile_rows;
+  const Index tiles = ceil_div(rows, tile_rows);
   Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "layer_norm");
   Tensor parts = zeros({2, tiles, n}, x.dtype());  // partial sums of dgain and of dbias
   const auto compute = [&]<class T>(Index row, const T* from, const T* g, const T* dy_data,

@@ -6,7 +6,7 @@
 
 namespace attune::detail::sizes {
 
-/// Fewest multiply-adds of a product that OpenBLAS computes, if it is selected: below, its call and
+/// Fewest multiply-adds of a product that a BLAS computes, if one is selected: below, its call and
 /// its packing of both factors cost more than they gain.
 constexpr Index blas_work = 1024 * 1024;
 
@@ -39,7 +39,7 @@ constexpr Index conversion_work = 64 * 1024;
 /// Multiply-adds per thread in a batch of small products.
 constexpr Index small_product = 32 * 1024;
 
-// Cached packed weights (cached_packed in matmul.cpp).
+// Cached packed weights (kernels/packed.cpp).
 
 /// From this many rows of A on, packing B for each product is cheap enough, so no packed form is
 /// cached. With 320 rows (a beam of 5 over 64 sentences) packing took 6 % of a search, so that form

@@ -4,13 +4,14 @@
 
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
+#include <attune/tensor/kernels/packed.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/kernels/recurrent.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune {
 namespace {
@@ -122,7 +123,7 @@ struct BatchTile {
 template <class Body>
 void for_batch_tiles(Index batch, Body body) {
   constexpr Index pair = 2 * sizes::max_tile_rows;
-  const Index pairs = std::max<Index>(1, (batch + pair - 1) / pair);
+  const Index pairs = std::max<Index>(1, ceil_div(batch, pair));
   const Index share = (batch + 2 * pairs - 1) / (2 * pairs);
   parallel_ranges(batch, std::max(sizes::min_tile_rows, (share + 3) / 4 * 4),
                   [&](Index begin, Index end) {

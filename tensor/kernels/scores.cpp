@@ -83,7 +83,7 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
                                                 const Tensor& de, Tensor& dk) {
   const HeadExtents n = check_additive(q, k, v);
   Tensor dq = zeros(q.shape(), q.dtype());
-  Tensor dv = zeros({(n.b + tile_batch - 1) / tile_batch, n.a}, q.dtype());  // a sum per tile
+  Tensor dv = zeros({ceil_div(n.b, tile_batch), n.a}, q.dtype());  // a sum per tile
   const auto compute = [=]<class T>(Index begin, Index end, const T* q, const T* k, const T* v,
                                     const T* de, T* dk, T* dq, T* dv) {
     n.for_sentences(begin, end, [=](Index score, Index query, Index key) {

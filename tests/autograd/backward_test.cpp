@@ -216,11 +216,11 @@ TEST_CASE("backward: a pullback may call backward itself, over the same variable
   // y = w², recomputed in the pullback, as in gradient checkpointing.
   const Var w = variable(reals({2}, {3, 5}));
   const Var y = record("recomputed", w.value() * w.value()).wrt(w, [w](const Tensor& dy) {
-    const detail::PullbackContext before = detail::pullback_context;
-    const bool recording = std::exchange(detail::recording_enabled, true);
+    const detail::PullbackContext before = detail::thread_state.pullback;
+    const bool recording = std::exchange(detail::thread_state.records_history, true);
     const Tensor dw = backward(w * w, dy)[w];
-    detail::recording_enabled = recording;
-    detail::pullback_context = before;
+    detail::thread_state.records_history = recording;
+    detail::thread_state.pullback = before;
     return dw;
   });
   CHECK(identical(backward(sum(y + w))[w], reals({2}, {7, 11})));
@@ -232,6 +232,20 @@ TEST_CASE("backward: a pullback may call backward itself, over the same variable
   });
   CHECK_THROWS_WITH_AS(static_cast<void>(backward(sum(both + u))),
                        doctest::Contains("has reached this exp"), Error);
+}
+
+TEST_CASE("matmul: gradients of a product that a BLAS may compute equal those of small products") {
+  const Tensor x = randn({70, 200}, DType::f64, 1), dy = randn({70, 120}, DType::f64, 2);
+  const Var w = variable(randn({200, 120}, DType::f64, 3)), all = variable(x);
+  const Gradients gradients = backward(matmul(all, w), dy);
+  Tensor dw = zeros({200, 120}, DType::f64);
+  for (Index row = 0; row < 70; row += 2) {  // too few rows for a BLAS
+    const Var rows = variable(x.slice(row, row + 2));
+    const Gradients parts = backward(matmul(rows, w), dy.slice(row, row + 2));
+    add_in_place(dw, parts[w]);
+    CHECK(difference(parts[rows], gradients[all].slice(row, row + 2)) < 1e-12);
+  }
+  CHECK(difference(dw, gradients[w]) < 1e-12);
 }
 
 TEST_CASE("backward of some variables: same bits as a full walk, and runs only needed pullbacks") {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <attune/tensor/buffer.hpp>
+#include <attune/tensor/print.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 #include "fuzz.hpp"

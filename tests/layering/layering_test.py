@@ -1,11 +1,17 @@
-"""A layer can include itself and lower layers; including a higher layer does not compile. The order is
-tensor <- autograd <- nn <- models.
+"""Which files may include which.
 
-Argument: the build directory. For each pair of layers, the test compiles an include of one layer's
-header with the compiler flags of the other layer.
+* A layer can include itself and lower layers; including a higher layer does not compile. The order is
+  tensor <- autograd <- nn <- models. For each pair of layers, the test compiles an include of one
+  layer's header with the compiler flags of the other layer.
+* In tensor/, includes follow the list in CONTRIBUTING.md.
+* Headers of the operating system are included in tensor/platform.cpp, and for child processes and
+  signals in examples/attune/processes.cpp.
+
+Argument: the build directory.
 """
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -38,6 +44,40 @@ def flags_of(layer, commands):
     raise SystemExit(f"no source of {layer} is compiled")
 
 
+def entries_of(contributing):
+    """The code block below the heading "Order of the files in tensor/"."""
+    section = contributing.split("## Order of the files in tensor/")[1].split("\n## ")[0]
+    return [name for line in section.split("\n") if line.startswith("    ") for name in line.split()]
+
+
+def check_order(source):
+    """The includes in tensor/ that do not follow the list."""
+    entries = entries_of((source / "CONTRIBUTING.md").read_text())
+    failed, found = [], set()
+    for path in sorted((source / "tensor").rglob("*.[chi][pn][pc]")):
+        name = path.relative_to(source / "tensor")
+        entry = str(name.with_suffix(""))
+        if entry == "pch/pch":
+            continue
+        found.add(entry)
+        for other in re.findall(r"#include <attune/tensor/(\S+)\.\w+>", path.read_text()):
+            if entry not in entries or other not in entries or entries.index(other) > entries.index(entry):
+                failed.append(f"tensor/{name} includes {other}, which is not before it in CONTRIBUTING.md")
+            if name.suffix == ".hpp" and other.startswith("kernels/") and not entry.startswith("kernels/"):
+                failed.append(f"tensor/{name} is a public header and includes {other}")
+    failed += [f"tensor/{entry} is not in the list of CONTRIBUTING.md" for entry in found.difference(entries)]
+    return failed + [f"tensor/{entry} does not exist" for entry in set(entries).difference(found)]
+
+
+def check_platform(source):
+    """Files that include headers of the operating system; only these may."""
+    allowed = {"tensor/platform.cpp", "examples/attune/processes.cpp", "examples/page/libcxx.hpp"}
+    pattern = re.compile(r"#include <(unistd|fcntl|sys/|pthread|sched|c?signal|dlfcn|poll|termios)")
+    return [f"{path.relative_to(source)} includes a header of the operating system: use tensor/platform.hpp"
+            for layer in [*LAYERS, "examples"] for path in sorted((source / layer).rglob("*.[ch]pp"))
+            if pattern.search(path.read_text()) and str(path.relative_to(source)) not in allowed]
+
+
 def main():
     build = pathlib.Path(sys.argv[1])
     commands = json.loads((build / "compile_commands.json").read_text())
@@ -50,6 +90,8 @@ def main():
             compiles = subprocess.run(flags, cwd=directory, input=source, text=True, capture_output=True).returncode == 0
             if compiles != (other_position <= position):
                 failed.append(f"{layer} including <attune/{other}/{LAYERS[other]}>: compiles = {compiles}")
+    source = pathlib.Path(__file__).resolve().parents[2]
+    failed += check_order(source) + check_platform(source)
     print("\n".join(failed) or "layers: only the allowed includes compile")
     return 1 if failed else 0
 

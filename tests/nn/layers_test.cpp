@@ -1,19 +1,89 @@
 // The layers without recurrence.
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/backward.hpp>
+#include <attune/autograd/record.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/transformer.hpp>
+#include <attune/tensor/threads.hpp>
 
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
+#include "support/errors.hpp"
 #include "support/golden.hpp"
+#include "support/threads_scope.hpp"
 
 namespace attune {
 namespace {
+
+TEST_CASE("parallel_for: tiles have the state of the caller, in each thread of the pool") {
+  const Var w = variable(ones({3}));
+  const std::string path = "decoder";
+  Random random(1);
+  for (const int n : {1, 2}) {
+    const test::ThreadsScope threads(n);
+    std::vector<std::string> states(2);
+    /// Each thread gets a tile: all wait for the last thread.
+    const auto run = [&](const std::string& expected) {
+      std::atomic<int> started{0};
+      parallel_for(2, [&](Index tile) {
+        for (++started; n == 2 && started < 2;) std::this_thread::yield();
+        std::string& state = states[static_cast<std::size_t>(tile)] = "";
+        if (precision() == Precision::bf16) state += "bf16 ";
+        if (!(w * 2.0).requires_gradient()) state += "no_grad ";
+        if (nn::Training::random() == &random) state += "training ";
+        state += error_of([&] { static_cast<void>(w + ones({2})); });
+      });
+      CHECK(states == std::vector(2, expected));
+    };
+    const std::string error = "add: shapes (3) and (2) do not broadcast";
+    run(error);
+    {
+      const detail::ScopedValue precision(detail::thread_state.precision, Precision::bf16);
+      const NoGrad no_grad;
+      const nn::Training training(random);
+      const nn::InLayer layer(path);
+      run("bf16 no_grad training " + error + ", in decoder");
+      const DetectAnomaly detect;
+      parallel_for(2, [&](Index tile) {
+        states[static_cast<std::size_t>(tile)] = error_of([&] { static_cast<void>(log(w * 0.0)); });
+      });
+      CHECK(states[0].starts_with("anomaly: log"));
+      CHECK(states[1] == states[0]);
+    }
+    run(error);
+    // A state that a tile leaves by an exception is the same as before it.
+    CHECK_THROWS_AS(parallel_for(2,
+                                 [&](Index) {
+                                   const nn::InLayer layer(path);
+                                   const NoGrad no_grad;
+                                   throw Error("stop");
+                                 }),
+                    Error);
+    run(error);
+  }
+}
+
+TEST_CASE("parallel_for: a pullback in a tile detects that a tensor was modified") {
+  const test::ThreadsScope threads(2);
+  Tensor x = ones({2});
+  const Var w = variable(ones({2}));
+  const Var y = record("parallel", w.value() * x).wrt(w, [x](const Tensor& dy) {
+    parallel_for(2, [&](Index) { static_cast<void>(x.data<float>()); });
+    return dy;
+  });
+  x.mutable_data<float>();
+  CHECK_THROWS_WITH_AS(static_cast<void>(backward(sum(y))),
+                       doctest::Contains("backward of parallel: a tensor (2)"), Error);
+}
 
 TEST_CASE("layers: gradients are central differences, also at ten times the initial values") {
   using Layer = std::function<Var(const Var& x, const Tensor& mask)>;  // x (6, 2, 4)

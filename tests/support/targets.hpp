@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <hwy/targets.h>
 
-#include <attune/tensor/kernels/simd/dispatch.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
 
 namespace attune::test {
 

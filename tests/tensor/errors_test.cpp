@@ -36,6 +36,12 @@ TEST_CASE("ShapeCheck: a wrong number of axes is an error, unless \"...\" matche
               check("x", {4}, "... K N"));
 }
 
+TEST_CASE("ShapeCheck: a thirteenth letter is an error") {
+  ShapeCheck check("op");
+  check("x", {1, 2, 3, 4, 5, 6}, "A B C D E F")("y", {1, 2, 3, 4, 5, 6}, "G H I J K L");
+  CHECK_ERROR("op: z (M) is (7), but more than 12 letters were checked", check("z", {7}, "M"));
+}
+
 TEST_CASE("ShapeCheck: a factor multiplies its letter, a number is an extent") {
   ShapeCheck check("lstm");
   check("xw", {5, 3, 8}, "T B 4H");

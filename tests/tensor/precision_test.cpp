@@ -12,7 +12,7 @@
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
-#include <attune/tensor/kernels/simd/gemm.hpp>
+#include <attune/tensor/kernels/simd/tiles.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/random.hpp>
@@ -202,23 +202,12 @@ TEST_CASE("tiles: packing and products of the CPU give the same bits as the emul
   }
 }
 
-TEST_CASE("precision: set per thread, and used by all tiles of its parallel loops") {
-  const test::ThreadsScope scope(2);
+TEST_CASE("precision: set per thread") {
   // Computes no product, so that the test runs on every CPU.
-  detail::thread_precision = Precision::bf16;
+  const detail::ScopedValue scope(detail::thread_state.precision, Precision::bf16);
   Precision elsewhere = Precision::bf16;
   std::thread([&] { elsewhere = precision(); }).join();
   CHECK(elsewhere == Precision::f32);
-  for (const Precision wanted : {Precision::bf16, Precision::f32}) {
-    detail::thread_precision = wanted;
-    std::atomic<int> started{0}, right{0};
-    parallel_for(2, [&](Index) {
-      ++started;
-      while (started < 2) std::this_thread::yield();  // each thread gets a tile
-      right += precision() == wanted;
-    });
-    CHECK(right == 2);
-  }
 }
 
 TEST_CASE("precision: one that is not faster falls back to f32; setting it is an error") {

@@ -39,7 +39,7 @@ TEST_CASE("backends: the child of another test" * doctest::skip()) {
     const bool fuses = simd_target().starts_with("avx") || simd_target().starts_with("neon");
     CHECK(matmul_backends_used() == (fuses ? portable_matmul_backend : text));
     const Tensor a = randn({m, k}), b = randn({k, n}, DType::f32, 2), c = matmul(a, b);
-    const bool blas = text.starts_with("OpenBLAS");
+    const bool blas = !text.starts_with("attune");
     CHECK((matmul_backends_used() == text) == (!fuses || blas));
     const Precision fastest = fastest_precision(Precision::bf16);
     if (const InPrecision in(fastest); fastest == Precision::bf16) {
@@ -62,7 +62,11 @@ TEST_CASE("backends: ATTUNE_PRODUCTS selects the backend") {
   CHECK(products_with({}) == products_with({{"ATTUNE_PRODUCTS", "attune"}}));
   CHECK(products_with({{"ATTUNE_TARGET", simd_target()}}) == own);
   CHECK(products_with({{"ATTUNE_PRODUCTS", "mkl"}}) ==
-        "ATTUNE_PRODUCTS: 'mkl' is neither openblas nor attune");
+        "ATTUNE_PRODUCTS: 'mkl' is neither attune, nor openblas, nor the path of a library with "
+        "CBLAS "
+        "(with a '/')");
+  CHECK(products_with({{"ATTUNE_PRODUCTS", "/nowhere/libmkl_rt.so"}})
+            .starts_with("ATTUNE_PRODUCTS: libmkl_rt.so: "));
   const std::string forced =
       products_with({{"ATTUNE_PRODUCTS", "openblas"}, {"OPENBLAS_CORETYPE", "Haswell"}});
   const std::string core = HWY_ARCH_X86_64 ? "Haswell) and attune (" : "";

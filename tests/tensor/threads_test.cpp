@@ -3,8 +3,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <span>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/platform.hpp>
 #include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
@@ -30,21 +33,13 @@ namespace {
 /// Pins all threads of this process to one CPU, including those that are created meanwhile.
 class OneCpu {
  public:
-  OneCpu() {
-    sched_getaffinity(0, sizeof before_, &before_);
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &before_)) ++cpu;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-  }
+  OneCpu() { platform::allow_cpus(std::span(before_).first(1)); }
   OneCpu(const OneCpu&) = delete;
   OneCpu& operator=(const OneCpu&) = delete;
-  ~OneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
+  ~OneCpu() { platform::allow_cpus(before_); }
 
  private:
-  cpu_set_t before_{};
+  const std::vector<int> before_ = platform::allowed_cpus();
 };
 
 /// Preempts the running threads again and again.
@@ -213,21 +208,6 @@ TEST_CASE("Threads: set_threads sets their number and refuses invalid numbers") 
   CHECK(threads() == 1);
 }
 
-TEST_CASE("Threads: a matrix product does not depend on their number, bit for bit") {
-  check_thread_independence([] {
-    std::vector<Tensor> results;
-    for (DType dtype : {DType::f32, DType::f64}) {
-      const Tensor a = randn({64, 512}, dtype), b = randn({512, 600}, dtype, 2);
-      results.push_back(matmul(a, b));
-      results.push_back(matmul(a, randn({700, 512}, dtype, 3), {.b = true}));
-      Tensor dw = zeros({512, 600}, dtype);
-      add_product(a, randn({64, 600}, dtype, 4), dw);
-      results.push_back(dw);
-    }
-    return results;
-  });
-}
-
 TEST_CASE("Threads: sums, softmax and cross-entropy do not depend on their number") {
   check_thread_independence([] {
     const Tensor x = randn({70, 1003});
@@ -362,7 +342,7 @@ TEST_CASE("Threads: ATTUNE_THREADS sets their number; an invalid value is an err
 
 TEST_CASE("cpu_quota: the minimum over all control groups of the process, rounded up") {
   const ScratchDirectory root;
-  const auto quota = [&] { return detail::cpu_quota(root.path()); };
+  const auto quota = [&] { return platform::cpu_quota(root.path()); };
   constexpr int none = std::numeric_limits<int>::max();
   const auto write = [&](const std::string& file, const std::string& text) {
     make_directories((root / file).parent_path());

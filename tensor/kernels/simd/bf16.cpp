@@ -5,7 +5,7 @@
 
 #include <hwy/base.h>
 
-#include <attune/tensor/kernels/simd/gemm.hpp>
+#include <attune/tensor/kernels/simd/bf16.hpp>
 
 #if HWY_ARCH_X86_64
 

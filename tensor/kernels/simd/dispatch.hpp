@@ -1,7 +1,12 @@
 // Run-time dispatch to the best instruction set that ATTUNE_TARGET allows (precision.hpp).
 #pragma once
 
+#include <string>
+
 namespace attune::simd {
+
+/// "AVX2" -> "avx2", as instruction sets are named in ATTUNE_TARGET and simd_target().
+std::string lower_case(std::string name);
 
 /// Restricts Highway to what ATTUNE_TARGET allows. Throws if its value is not supported.
 void limit_targets();
@@ -10,9 +15,6 @@ void limit_targets();
 inline void limit_targets_once() {
   [[maybe_unused]] static const bool limited = (limit_targets(), true);
 }
-
-/// Name of the instruction set in use, for example "AVX2".
-const char* target();
 
 }  // namespace attune::simd
 

@@ -84,63 +84,6 @@ struct RowProduct {
 template <class T>
 void run(const RowProduct<T>& product);
 
-// Products in bfloat16, by vectors (AVX512-BF16, bf16.cpp) or by tiles (AMX, tiles.cpp).
-//
-// The instructions multiply pairs of bf16 and add both products to an f32: c <- c + a_i,2k b_2k,j +
-// a_i,2k+1 b_2k+1,j. Therefore the elements of a matrix are grouped into pairs along k, with a zero
-// at the end if K is odd. A pair is stored in the bits of one f32, so that code which only moves
-// elements (packing panels, strides) also works on pairs. As with f32, an element of C is one chain
-// in ascending k; with tiles, a chain of sums of 32 products.
-
-/// True if the CPU has the vector instructions and they are faster than f32. AMD's CPUs execute as
-/// many of them per cycle as f32 instructions, Intel's half as many.
-bool has_bf16();
-
-/// Number of pairs for `depth` steps of k.
-constexpr Index pairs(Index depth) { return (depth + 1) / 2; }
-
-/// Converts x (rows, depth), rounded to nearest even, to rows x pairs(depth) pairs: row by row if
-/// the columns of x are contiguous along a row, else column by column.
-void to_pairs(const Strided<float>& x, Index rows, Index depth, float* to);
-
-/// The same for A and panels that hold pairs; `depth` counts pairs.
-void run_pairs(const PanelProduct<float>& product);
-
-/// True if the CPU has tiles and the system lets the process use them, or if they are emulated.
-bool has_tiles();
-/// Emulates tiles on any CPU, for tests.
-inline bool emulated_tiles = false;
-
-/// The format of a factor of K steps for tiles, in blocks of 32 steps, padded with zeros. A: the
-/// pairs of 16 rows and one block, row by row; then the next block; then the next 16 rows; padded
-/// to a multiple of 32 rows. B: panels 32 columns wide. If split, x is the sum of two bf16: a block
-/// of the high parts is followed by a block of the low parts.
-struct TileForm {
-  bool split, panels;
-
-  /// Elements per row of A or column of B.
-  Index steps(Index depth) const { return (depth + 31) / 32 * (split ? 32 : 16); }
-};
-/// Rows of a tile, and pairs per row.
-constexpr Index tile_side = 16;
-/// Output of to_tile_pairs: up to 16 rows of 32 steps, `stride` elements apart, or transposed.
-struct TilePairs {
-  float *high, *low;  // low: null unless split
-  Index stride;
-  bool transposed;
-};
-/// Converts with AVX512-BF16, which CPUs with tiles have. Elements beyond `rows` and `depth` are 0.
-void to_tile_pairs(const Strided<float>& x, Index rows, Index depth, const TilePairs& to);
-
-/// Converts the first 32 steps of x (rows, depth) to a block of a factor with `steps` elements per
-/// row of A or column of B.
-void to_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, Index steps,
-              float* to);
-
-/// The product of factors in the format of tiles. A's rows are given as Strided{a, steps, 16}. If
-/// split, it is the sum of high · high, high · low and low · high.
-void run_tiles(const PanelProduct<float>& product, bool split);
-
 // The outer loop over kernels.
 
 /// Data to prefetch into the second-level cache: `step` elements for each step of k.
@@ -163,8 +106,7 @@ using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_colum
 
 /// Splits rows into nearly equal parts of at most `most`, so that each has enough independent sums.
 struct RowParts {
-  RowParts(Index rows_in_all, Index most)
-      : rows(rows_in_all), count((rows_in_all + most - 1) / most) {}
+  RowParts(Index rows_in_all, Index most) : rows(rows_in_all), count(ceil_div(rows_in_all, most)) {}
 
   Index begin(Index i) const { return rows * i / count; }
 
@@ -194,7 +136,7 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
   for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
     const Index columns = std::min(width, p.columns - column);
     const T* next = column + width < p.columns ? panel + p.panel_stride : p.next;
-    const Index step = next ? (width + parts.count - 1) / parts.count : 0;
+    const Index step = next ? ceil_div(width, parts.count) : 0;
     for (Index i = 0; i < parts.count; ++i) {
       const Ahead<T> ahead{next ? next + i * p.depth * step : panel, step};
       const Index begin = parts.begin(i), rows = parts.begin(i + 1) - begin;

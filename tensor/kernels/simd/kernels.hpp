@@ -198,6 +198,9 @@ inline std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::uint64_t str
   return x;
 }
 
+/// Name of the instruction set in use, for example "AVX2".
+const char* target();
+
 /// Blocks [first, first + count) of a stream, four words each (tensor/random.hpp).
 void philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
             std::uint32_t* words);

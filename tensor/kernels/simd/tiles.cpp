@@ -7,12 +7,11 @@
 
 #include <hwy/base.h>
 
-#include <attune/tensor/kernels/simd/gemm.hpp>
+#include <attune/tensor/kernels/simd/tiles.hpp>
+#include <attune/tensor/platform.hpp>
 
 #if HWY_ARCH_X86_64
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace attune::simd {
@@ -145,12 +144,7 @@ bool permitted() {
   if (!__builtin_cpu_supports("avx512bf16") || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
       !(d >> 22 & 1) || !(d >> 24 & 1))
     return false;
-#ifdef __linux__
-  constexpr long request_permission = 0x1023, tile_data = 18;  // of arch_prctl
-  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-#else
-  return false;
-#endif
+  return platform::permit_tiles();
 }
 
 }  // namespace
@@ -239,7 +233,7 @@ void run_blocks(const PanelProduct<float>& p) {
 template <class Machine>
 void fill_tiles(const Strided<float>& x, Index rows, Index depth, const TileForm& form, Index steps,
                 float* to) {
-  for (Index row = 0; row < (rows + block_side - 1) / block_side * block_side; row += side) {
+  for (Index row = 0; row < ceil_div(rows, block_side) * block_side; row += side) {
     const Index right = form.panels ? row % block_side : 0;
     float* const high = to + (row - right) * steps + right;
     float* const low = form.split ? high + (form.panels ? side * block_side : tile_size) : nullptr;

@@ -60,13 +60,11 @@ report::Heatmap by_words(const report::Heatmap& map, const std::string& source,
   std::vector<double> weights(rows.size() * columns.size());
   for (std::size_t t = 0; t < row_of.size(); ++t) {
     if (row_of[t] < 0) continue;
-    const double share = 1.0 / static_cast<double>(std::ranges::count(row_of, row_of[t]));
-    for (std::size_t s = 0; s < column_of.size(); ++s) {
-      if (column_of[s] < 0) continue;
-      weights[static_cast<std::size_t>(row_of[t]) * columns.size() +
-              static_cast<std::size_t>(column_of[s])] +=
-          share * map.weights[t * column_of.size() + s];
-    }
+    const double share = 1.0 / std::ranges::count(row_of, row_of[t]);
+    for (std::size_t s = 0; s < column_of.size(); ++s)
+      if (column_of[s] >= 0)
+        weights[row_of[t] * columns.size() + column_of[s]] +=
+            share * map.weights[t * column_of.size() + s];
   }
   return {.rows = rows, .columns = columns, .weights = weights, .caption = ""};
 }
@@ -138,11 +136,10 @@ std::vector<AlignedPair> forced_by(Models models, const UseOptions& o) {
 /// 5.4), the first one among equals. A row of zeros gives no link.
 text::Alignment links_of(const report::Heatmap& map) {
   text::Alignment links;
-  const auto columns = static_cast<std::ptrdiff_t>(map.columns.size());
-  auto row = map.weights.begin();
-  for (std::size_t i = 0; i < map.rows.size() && columns > 0; ++i, row += columns) {
-    const auto largest = std::max_element(row, row + columns);
-    if (*largest > 0) links.push_back({static_cast<int>(largest - row), static_cast<int>(i)});
+  for (int i = 0; const auto& row : rows_of(map)) {
+    const auto largest = std::ranges::max_element(row);
+    if (*largest > 0) links.push_back({static_cast<int>(largest - row.begin()), i});
+    ++i;
   }
   std::ranges::sort(links);
   return links;
@@ -157,11 +154,8 @@ std::string pharaoh(const text::Alignment& links) {
 
 /// {"source": [words], "target": [words], "weights": [[a row per target word]]} in one line.
 std::string json(const report::Heatmap& map) {
-  report::Json object{{"source", map.columns}, {"target", map.rows}};
-  object["weights"] = report::Json::array();
-  for (auto row = map.weights.begin(); row != map.weights.end(); row += std::ssize(map.columns))
-    object["weights"].push_back(std::vector(row, row + std::ssize(map.columns)));
-  return report::json_line(object);
+  return report::json_line(
+      {{"source", map.columns}, {"target", map.rows}, {"weights", rows_of(map)}});
 }
 
 std::string caption(const AlignedPair& pair) {

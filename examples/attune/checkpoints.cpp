@@ -86,7 +86,7 @@ int average(const UseOptions& o) {
   names.insert(names.end(), {"model", "seed"});
   for (const models::Option& one : models::options_of(mean.model.options()))
     names.push_back(one.name);
-  const double share = 1.0 / static_cast<double>(files.size());
+  const double share = 1.0 / files.size();
   std::vector<Tensor> sums;
   for (const auto& [name, w] : *mean.parameters) sums.push_back(zeros(w.shape(), DType::f64));
   for (const std::filesystem::path& path : files) {

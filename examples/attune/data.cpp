@@ -17,7 +17,7 @@ namespace {
 double megabytes(const std::filesystem::path& path) {
   std::error_code none;
   const auto bytes = std::filesystem::file_size(path, none);
-  return none ? 1 : std::max(1.0, static_cast<double>(bytes) / 1e6);
+  return none ? 1 : std::max(1.0, bytes / 1e6);
 }
 
 bool has_words(const text::TextPair& pair) { return !pair.source.empty() && !pair.target.empty(); }
@@ -33,7 +33,7 @@ std::uint64_t hash_of(const std::string& text) {
 /// still wanted: about `most` pairs in total. Only the smallest hashes are kept in memory.
 class HeldOut {
  public:
-  explicit HeldOut(Index most) : kept_(2 * static_cast<std::size_t>(most)) {}
+  explicit HeldOut(Index most) : kept_(2 * most) {}
   void add(const std::string& source) {
     const std::uint64_t hash = hash_of(source);
     if (counts_.size() >= kept_ && (kept_ == 0 || hash > counts_.rbegin()->first)) return;
@@ -66,7 +66,7 @@ class Sampler {
     if (seen_++ < size_) {
       sample.push_back(std::move(pair));
     } else if (const Index index = random_.below(seen_); index < size_) {
-      sample[static_cast<std::size_t>(index)] = std::move(pair);
+      sample[index] = std::move(pair);
     }
   }
   std::vector<text::TextPair> sample;
@@ -103,7 +103,7 @@ struct Lines {
       }
       decomposes = decomposes || text::decomposed(pair.*side) != pair.*side;
     }
-    const auto n = static_cast<double>(std::max<std::size_t>(1, sample.size()));
+    const double n = std::max<std::size_t>(1, sample.size());
     kinds = counts.size();
     unspaced /= std::max(1.0, characters);
     letters = characters / n, characters /= std::max(1.0, words), words /= n;
@@ -172,8 +172,7 @@ OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey) {
         chosen_tokens(Lines(survey.sample, sides[side]), survey.has_sentences(), side == 0);
     constexpr const char* names[] = {
         "", "words between blanks", "characters", "decomposed characters", "subwords", "subwords"};
-    say("{}: {}, as {}\n", side == 0 ? "source" : "target", names[static_cast<std::size_t>(tokens)],
-        why);
+    say("{}: {}, as {}\n", side == 0 ? "source" : "target", names[static_cast<int>(tokens)], why);
     chosen[side] = tokens;
   }
   return chosen;
@@ -315,8 +314,7 @@ void report_unknown(std::span<const std::int32_t> all, const char* name,
   if (unknown == std::ssize(all))
     fail(vocabulary.empty() ? "vocabulary" : vocabulary,
          fmt::format("contains none of the {} tokens", name));
-  say("{:.2f} % of the {} tokens are not in the vocabulary\n",
-      100 * static_cast<double>(unknown) / static_cast<double>(all.size()), name);
+  say("{:.2f} % of the {} tokens are not in the vocabulary\n", 100.0 * unknown / all.size(), name);
 }
 
 }  // namespace
@@ -325,16 +323,15 @@ PairReader::PairReader(const PairFiles& files, const std::string& what)
     : reader_(files.source, files.target, files.columns),
       nfc_(files.nfc),
       total_(megabytes(files.source) + (files.target.empty() ? 0 : megabytes(files.target))),
-      progress_(0, static_cast<long>(total_), what + ": MB") {}
+      progress_(0, total_, what + ": MB") {}
 
 std::optional<text::TextPair> PairReader::next() {
   auto pair = reader_.next();
   if (!pair) return pair;
-  megabytes_ += static_cast<double>(pair->source.size() + pair->target.size() + 2) / 1e6;
+  megabytes_ += (pair->source.size() + pair->target.size() + 2) / 1e6;
   const double seconds = reader_.number() % 256 == 0 ? seconds_since(start_) : 0;
   if (seconds > 3 && !is_silent())
-    progress_.show(static_cast<long>(std::min(megabytes_, total_)),
-                   fmt::format("{:.0f} pairs/s", static_cast<double>(number()) / seconds));
+    progress_.show(std::min(megabytes_, total_), fmt::format("{:.0f} pairs/s", number() / seconds));
   const char* const one_side = "contains a TAB, expected text without TABs, as there are two files";
   const bool first = number() == 1;  // detects a TSV file; later TABs count as blanks
   if (first && pair->source.find('\t') != std::string::npos) fail(source_place(), one_side);
@@ -429,8 +426,7 @@ Fingerprint TestPairs::fingerprint() const {
 }
 
 text::PairLengths words_of(const std::string& source, const std::string& target) {
-  return {static_cast<int>(text::words(source).size()),
-          static_cast<int>(text::words(target).size())};
+  return {int(text::words(source).size()), int(text::words(target).size())};
 }
 
 void check_lengths(const text::Sentence& source, const text::Sentence& target,
@@ -494,7 +490,7 @@ std::vector<std::vector<std::uint32_t>> padded_batches(std::span<const text::Pai
                                                        std::size_t most) {
   auto all = text::epoch_batches(lengths, options, seed, epoch);
   const auto length = [&](std::uint32_t i) {
-    return static_cast<std::size_t>(std::max(lengths[i].source, lengths[i].target));
+    return std::max<std::size_t>(lengths[i].source, lengths[i].target);
   };
   for (std::size_t i = 0; i < all.size();) {
     const std::size_t size = all[i].size(), half = size / 2;
@@ -502,10 +498,9 @@ std::vector<std::vector<std::uint32_t>> padded_batches(std::span<const text::Pai
       ++i;
       continue;
     }
-    const auto middle = all[i].begin() + static_cast<std::ptrdiff_t>(half);
-    const std::vector<std::uint32_t> second(middle, all[i].end());
+    const std::vector<std::uint32_t> second(all[i].begin() + half, all[i].end());
     all[i].resize(half);
-    all.insert(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, second);
+    all.insert(all.begin() + i + 1, second);
   }
   return all;
 }
@@ -517,14 +512,12 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
   if (size() == 0) fail_long(o.train_files(), "train", report.longest);
   report_unknown(sources_.values(), "source", o.source_vocabulary);
   report_unknown(targets_.values(), "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
-  const double mean = static_cast<double>(sources_.values().size() + targets_.values().size()) /
-                      (2 * static_cast<double>(size()));
+  const double mean = (sources_.values().size() + targets_.values().size()) / (2.0 * size());
   const double usual = std::max(256.0, 4 * mean);  // tokens per side
   for (const auto& [length, place] : longest_)
-    if (static_cast<double>(length) > 2 * usual)
+    if (length > 2 * usual)
       say("{}: {} tokens (mean: {:.1f}); --max-tokens excludes long pairs\n", place, length, mean);
-  most_padded_ = static_cast<std::size_t>(
-      std::max(usual * static_cast<double>(o.batch), 4.0 * static_cast<double>(o.batch_tokens)));
+  most_padded_ = std::max(usual * o.batch, 4.0 * o.batch_tokens);
 }
 
 text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codecs) {

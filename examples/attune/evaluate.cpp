@@ -49,7 +49,7 @@ Json json_of(const Counts& c) {
 
 void print_result(const Measured& m) {
   say("{}\n{}  ({} pairs, {:.1f} a second)\n", m.pairs.name, summary(m.result, m.sentences()),
-      m.pairs.size(), static_cast<double>(m.pairs.size()) / m.seconds);
+      m.pairs.size(), m.pairs.size() / m.seconds);
   if (m.sentences()) return;
   say("\n");
   TableRows rows = rows_by_length(m.result.counts);

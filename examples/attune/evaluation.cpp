@@ -19,10 +19,8 @@ constexpr std::int32_t unwritable = -2;
 /// order.
 Numbers gather_parts(std::size_t n,
                      const std::function<Numbers(std::size_t begin, std::size_t end)>& make) {
-  const auto [begin, end] = workers().shards_of(workers().rank(), static_cast<Index>(n));
-  return all_gather([&, first = begin, last = end] {
-    return make(static_cast<std::size_t>(first), static_cast<std::size_t>(last));
-  });
+  const auto part = workers().shards_of(workers().rank(), n);
+  return all_gather([&] { return make(part.begin, part.end); });
 }
 
 /// Mean cross-entropy per target token under teacher forcing, of the pairs with tokens on both

@@ -15,7 +15,7 @@ struct Counts {
   metrics::Edits edits;
   std::int64_t examples = 0, right = 0;  // right: without any edit
 
-  double share_right() const { return static_cast<double>(right) / static_cast<double>(examples); }
+  double share_right() const { return 1.0 * right / examples; }
   Counts& operator+=(const Counts& other);
 };
 

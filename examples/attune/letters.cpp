@@ -20,17 +20,12 @@
 namespace attune::text {
 namespace {
 
-/// The code point at `at`, which advances past it; negative if the text is not UTF-8.
-UChar32 next(std::string_view text, std::size_t& at) {
-  return static_cast<UChar32>(next_code_point(text, at));
-}
-
 std::string normalized(const icu::Normalizer2* (*form)(UErrorCode&), std::string_view text) {
   std::string result;
   icu::StringByteSink<std::string> sink(&result);
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* const normalizer = form(status);
-  const icu::StringPiece piece(text.data(), static_cast<int>(text.size()));
+  const icu::StringPiece piece(text.data(), text.size());
   if (U_SUCCESS(status)) normalizer->normalizeUTF8(0, piece, sink, nullptr, status);
   if (U_FAILURE(status)) fail("normalisation", u_errorName(status));
   return result;
@@ -51,7 +46,7 @@ struct Decomposition : Rewriter {
 };
 
 icu::UnicodeString unicode(std::string_view text) {
-  return icu::UnicodeString::fromUTF8({text.data(), static_cast<int>(text.size())});
+  return icu::UnicodeString::fromUTF8({text.data(), int(text.size())});
 }
 
 std::string utf8(const icu::UnicodeString& text) {
@@ -76,13 +71,13 @@ std::string_view without_marks(std::string_view word) {
   std::size_t first = word.size(), last = 0;
   for (std::size_t at = 0; at < word.size();) {
     const std::size_t begin = at;
-    if (u_isalnum(next(word, at))) first = std::min(first, begin), last = at;
+    if (u_isalnum(next_code_point(word, at))) first = std::min(first, begin), last = at;
   }
   return last == 0 ? std::string_view() : word.substr(first, last - first);
 }
 
 std::size_t offset_in(std::string_view text, std::string_view part) {
-  return static_cast<std::size_t>(part.data() - text.data());
+  return part.data() - text.data();
 }
 
 /// Calls `use(word, first)` for each word; `first`: it begins a sentence.
@@ -135,7 +130,7 @@ std::string escaped(std::string_view text) {
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
-    const UChar32 point = next(text, at);
+    const UChar32 point = next_code_point(text, at);
     const auto kinds = point < 0 ? 0 : U_GET_GC_MASK(point);
     const bool unseen = point != ' ' && (kinds & (U_GC_Z_MASK | U_GC_C_MASK)) != 0,
                alone = begin == 0 && (kinds & U_GC_M_MASK) != 0;
@@ -185,7 +180,7 @@ void CaseCounts::add(std::string_view line) {
   const std::string_view begin = without_marks(line);
   if (!begin.empty()) {
     std::size_t at = 0;
-    const UChar32 letter = next(begin, at);
+    const UChar32 letter = next_code_point(begin, at);
     capital_ += u_isupper(letter) || u_istitle(letter), lower_ += u_islower(letter);
   }
   each_word(line, [&](std::string_view word, bool first) {

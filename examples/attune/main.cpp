@@ -108,7 +108,7 @@ void require_valid_environment() { threads(), matmul_backends(); }
 
 /// 0: ATTUNE_THREADS or its default.
 void use_threads(Index given) {
-  if (given > 0) set_threads(static_cast<int>(given));
+  if (given > 0) set_threads(given);
   require_valid_environment();
 }
 

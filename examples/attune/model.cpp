@@ -202,4 +202,11 @@ report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string
           .caption = ""};
 }
 
+std::vector<std::vector<double>> rows_of(const report::Heatmap& map) {
+  std::vector<std::vector<double>> rows;
+  for (auto row = map.weights.begin(); row != map.weights.end(); row += std::ssize(map.columns))
+    rows.emplace_back(row, row + std::ssize(map.columns));
+  return rows;
+}
+
 }  // namespace attune::pairs

@@ -119,5 +119,7 @@ std::vector<std::string> tokens_of(const Model& model, const models::Hypothesis&
 /// if a side is empty or the model has no attention.
 report::Heatmap heatmap(std::vector<std::string> source, std::vector<std::string> target,
                         const models::Hypothesis& written);
+/// Its weights, a list per row.
+std::vector<std::vector<double>> rows_of(const report::Heatmap& map);
 
 }  // namespace attune::pairs

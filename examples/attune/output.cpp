@@ -69,8 +69,7 @@ void print_rows(const TableRows& rows, std::size_t left) {
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const int blanks = widths[i] - text::display_width(row[i]);
-      const std::string padding(static_cast<std::size_t>(blanks), ' ');
+      const std::string padding(widths[i] - text::display_width(row[i]), ' ');
       line += (i > 0 ? "  " : "") + (i < left ? row[i] + padding : padding + row[i]);
     }
     say("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
@@ -79,8 +78,7 @@ void print_rows(const TableRows& rows, std::size_t left) {
 
 std::string grouped(Index count) {
   std::string digits = std::to_string(count);
-  for (Index at = std::ssize(digits) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
+  for (Index at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(at, ",");
   return digits;
 }
 

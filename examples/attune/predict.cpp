@@ -111,7 +111,7 @@ class Predictor {
     models::TranslateOptions how{.how = search, .sentences = o_.batch, .first = first};
     if (search.best > 1) {
       how.text = [&](const models::Hypothesis& h, Index number) {
-        return target_of(h, tokens[static_cast<std::size_t>(number - first)]);
+        return target_of(h, tokens[number - first]);
       };
     }
     const auto written = models::translate(network_, sentences, how);
@@ -175,12 +175,8 @@ class Predictor {
                       {"complete", h.complete}});
     }
     report::Json fields = {{"source", source}, {"best", best}};
-    if (!map.rows.empty()) {
-      fields["rows"] = map.rows, fields["columns"] = map.columns;
-      const auto columns = std::ssize(map.columns);
-      for (auto row = map.weights.begin(); row != map.weights.end(); row += columns)
-        fields["attention"].push_back(std::vector(row, row + columns));
-    }
+    if (!map.rows.empty())
+      fields.update({{"rows", map.rows}, {"columns", map.columns}, {"attention", rows_of(map)}});
     return report::json_line(fields) + "\n";
   }
 
@@ -209,8 +205,7 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
   int status = 0;
   for (Index i = 0; i < std::ssize(o.sources); ++i) {
     try {
-      const std::string source =
-          source_of(o.sources[static_cast<std::size_t>(i)], first, longest, place(i));
+      const std::string source = source_of(o.sources[i], first, longest, place(i));
       if (source.empty()) fail(place(i), "is empty, expected a source");
       const Texts texts = predictor.answer(std::span(&source, 1), i, draws, place);
       put(texts[0]), complain("{}", texts[1]);
@@ -249,8 +244,7 @@ int predict(const UseOptions& o) {
         unknown.add(first.source(), first.source().tokenizer.encode(line));
     const Index n = std::ssize(lines);
     const auto [begin, end] = workers().shards_of(workers().rank(), n);
-    const auto own = std::span(lines).subspan(static_cast<std::size_t>(begin),
-                                              static_cast<std::size_t>(end - begin));
+    const auto own = std::span(lines).subspan(begin, end - begin);
     const Texts texts = all_gather(
         [&, first_own = number + begin] { return predictor.answer(own, first_own, draws, place); });
     for (std::size_t i = 0; i < texts.size(); i += 2) put(texts[i]), complain("{}", texts[i + 1]);

@@ -67,7 +67,7 @@ std::string table(const std::vector<Column>& columns, const TableRows& rows) {
   for (std::size_t r = 1; r < rows.size(); ++r) {
     body += "<tr>";
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      const auto& [begin, end] = tags[static_cast<std::size_t>(columns[i])];
+      const auto& [begin, end] = tags[static_cast<int>(columns[i])];
       body += begin + html(rows[r][i]) + end;
     }
     body += "</tr>\n";
@@ -89,9 +89,8 @@ std::string figures(const std::vector<Drawing>& drawings) {
 
 /// "99.50 %: 1,990 of 2,000".
 std::string share(Index part, Index whole) {
-  const double percent =
-      100 * static_cast<double>(part) / static_cast<double>(std::max<Index>(whole, 1));
-  return fmt::format("{:.2f} %: {} of {}", percent, grouped(part), grouped(whole));
+  return fmt::format("{:.2f} %: {} of {}", 100.0 * part / std::max<Index>(whole, 1), grouped(part),
+                     grouped(whole));
 }
 
 std::string summary_of(const Measured& m) {

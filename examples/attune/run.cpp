@@ -30,9 +30,7 @@ constexpr Index most_skipped = 10;  // updates in a row
 report::Json memory_fields() {
   std::int64_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
-  const auto mib = [](auto bytes) {
-    return std::round(10 * static_cast<double>(bytes) / (1 << 20)) / 10;
-  };
+  const auto mib = [](auto bytes) { return std::round(10.0 * bytes / (1 << 20)) / 10; };
   return {{"rss_mib", mib(resident * sysconf(_SC_PAGESIZE))},
           {"peak_mib", mib(buffer_statistics().peak)}};
 }
@@ -148,12 +146,11 @@ nn::Workers::Sum Run::backward(Index examples, const std::function<Var(Index, In
                                const std::function<double(Index)>& weight) try {
   const Index shards = options_.shards;
   const auto begin = [=](Index shard) { return shard * examples / shards; };
-  std::vector<double> shares(static_cast<std::size_t>(shards));
+  std::vector<double> shares(shards);
   double all = 0;
   for (Index shard = 0; shard < shards; ++shard) {
-    double& share = shares[static_cast<std::size_t>(shard)];
-    for (Index i = begin(shard); i < begin(shard + 1); ++i) share += weight ? weight(i) : 1;
-    all += share;
+    for (Index i = begin(shard); i < begin(shard + 1); ++i) shares[shard] += weight ? weight(i) : 1;
+    all += shares[shard];
   }
   for (double& share : shares) share /= all;
   const InPrecision products(precision_);
@@ -372,7 +369,7 @@ Epochs::Epochs(std::function<Batches(Index)> batches)
 
 const std::vector<std::uint32_t>& Epochs::next() {
   if (made_ != epoch_) batches_ = make_(made_ = epoch_);
-  const auto& batch = batches_.at(static_cast<std::size_t>(position_));
+  const auto& batch = batches_.at(position_);
   if (++position_ == size()) position_ = 0, ++epoch_;
   return batch;
 }

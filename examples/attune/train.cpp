@@ -129,12 +129,9 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   while (run.goes_on(last_step()) && best.waited() < o.patience) {
     if (run.trains()) {
       const std::vector<std::uint32_t>& chosen = epochs.next();
-      const auto tokens = [&](Index i) {
-        return pairs.target_tokens(chosen[static_cast<std::size_t>(i)]);
-      };
+      const auto tokens = [&](Index i) { return pairs.target_tokens(chosen[i]); };
       const auto loss = [&](Index begin, Index end) {
-        const auto some = std::span(chosen).subspan(static_cast<std::size_t>(begin),
-                                                    static_cast<std::size_t>(end - begin));
+        const auto some = std::span(chosen).subspan(begin, end - begin);
         const text::Batch batch = pairs.batch(some);
         return model.model.loss(batch, pairs.guide(some, batch));
       };
@@ -240,7 +237,7 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   Index ended = 0;
   set_threads(1);  // of each training; and ends the threads of this process, as fork requires
   const int status = in_processes(
-      static_cast<std::size_t>(o.seeds), static_cast<int>(jobs),
+      o.seeds, jobs,
       [&](std::size_t i) {
         return reading(run_of(i).out, [&] { return train_or_continue(run_of(i), survey); });
       },
@@ -250,8 +247,7 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   if (status != 0) return status;
   set_threads(cpus);
   std::vector<double> measures;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(o.seeds); ++i)
-    measures.push_back(measured(run_of(i)));
+  for (Index i = 0; i < o.seeds; ++i) measures.push_back(measured(run_of(i)));
   say("{}, each of the {} models: {}; {}\n", sentences ? "BLEU" : "exact match, %", o.seeds,
       fmt::format("{:.2f}", fmt::join(measures, ", ")), spread(measures));
   const double together = measured(o);
@@ -268,7 +264,7 @@ void require_readable(const std::filesystem::path& file) { text::LineReader{file
 /// file that is not an HTML page.
 void check_directory(const TrainOptions& o) {
   std::vector<std::filesystem::path> others = models_in(o.out);
-  for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(o.seeds); ++i)
+  for (Index i = 0; i < o.seeds; ++i)
     std::erase(others, (o.seeds == 1 ? o.out : run_path(o, o.seed + i)) / best_file);
   if (!others.empty())
     fail("--out", fmt::format("{} contains another training, expected another directory",

@@ -45,14 +45,6 @@ TEST_CASE("attune evaluate: BLEU and chrF with one reference or several") {
             Arguments{"--config", trained / "references.ini", "--reference", trained / "s3.xx"});
 }
 
-TEST_CASE("attune evaluate: an ensemble of equal models measures the same as one") {
-  const Trained& trained = Trained::get();
-  const Json alone = trained.measured(), together = trained.measured({"--model", trained.model()});
-  CHECK(together.at("bleu") == alone.at("bleu"));
-  CHECK(together.at("perplexity").get<double>() ==
-        doctest::Approx(alone.at("perplexity").get<double>()).epsilon(1e-5));
-}
-
 TEST_CASE("attune compare: compares models with the first, in a table and as JSON") {
   const Trained& trained = Trained::get();
   const Arguments compare =

@@ -387,7 +387,7 @@ TEST_CASE("attune score, align: warn about unknown tokens") {
   CHECK(contains(run(trained.with("align", {trained / "sources"})).err, "1 of 4 source tokens"));
 }
 
-TEST_CASE("attune train: resumes with moved data files, but not with other data") {
+TEST_CASE("attune train: resumes with moved data files") {
   const Words files;
   output_of(files.train("out", twenty_steps));
   std::filesystem::create_directory(files / "moved");
@@ -401,8 +401,6 @@ TEST_CASE("attune train: resumes with moved data files, but not with other data"
   output_of(resume);
   CHECK(step_of(files / "out/last.safetensors") == 40);
   output_of(resume);  // already finished; the best weights may contain the old paths
-  write(files / "moved/train.tsv", words(400, 5));
-  CHECK(contains(error_of(resume), "training_data differs"));
 }
 
 TEST_CASE("attune train --seeds: does not change a directory in use") {
@@ -494,6 +492,7 @@ TEST_CASE("attune train --seeds: evaluates models alone and as an ensemble, trai
           "attune: --out: " + other + " contains another training, expected another directory");
   }
   check_same_tensors(files / "alone/best.safetensors", files / "seeds/seed-2/best.safetensors");
+  CHECK(learnt_in(files / "alone") != learnt_in(files / "seeds/seed-1"));
   const Arguments longer =
       files.train("seeds", twenty_steps + Arguments{"--seeds", "2", "--steps", "30"});
   CHECK(contains(error_of(longer), " was trained for 20 steps, not 30 steps"));
@@ -624,14 +623,6 @@ TEST_CASE("attune train: signals between and during validations do not change th
   CHECK(result.status == 0);
   CHECK(lives > 3);
   check_same_run(files / "whole", files / "stopped");
-}
-
-TEST_CASE("attune train: reproducible bit for bit for each seed; seeds differ") {
-  const Words files;
-  for (const char* out : {"a", "b", "c"})
-    output_of(files.train(out, twenty_steps + Arguments{"--seed", *out == 'c' ? "2" : "1"}));
-  check_same_run(files / "a", files / "b");
-  CHECK(learnt_in(files / "a") != learnt_in(files / "c"));
 }
 
 TEST_CASE("attune train --resume: options that may change, and messages") {

@@ -1,4 +1,4 @@
-// Everything: #include <attune/attune.hpp>
+// Everything except autograd/reference.hpp, the definitions of the fused operations.
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
@@ -7,7 +7,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/recurrent.hpp>
-#include <attune/autograd/reference.hpp>
 #include <attune/models/by_name.hpp>
 #include <attune/models/ctc.hpp>
 #include <attune/models/decoder.hpp>

@@ -7,11 +7,6 @@ namespace attune::models {
 
 // ---- Options
 
-Option tied_option(Tied& tied) {
-  return choice("tied", "weight tying of embeddings and output layer", tied,
-                {"none", "target-output", "all"});
-}
-
 namespace {
 
 constexpr auto is_multi_head = [](const nn::ScoreOptions& o) { return o.kind == "multi_head"; };
@@ -121,47 +116,58 @@ WordEncoderOptions encoder_options(const SutskeverOptions& o) {
   return {o.embedding, o.hidden, o.layers, o.cell, EncoderDirection::backward, o.dropout};
 }
 
-// ---- Parts
-
-void require_one_vocabulary(Index source, Index target) {
-  if (source != target)
-    fail("tied", "all requires equal vocabulary sizes, not {} and {}", source, target);
-}
-
-Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
-                    const WordVectors& target) {
-  if (tied == Tied::none)
-    return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()}).affine();
-  const Var& table = target.table.table();
-  if (readout != table.dim(1))
-    fail("tied", "a tied output layer requires a readout of the embedding size {}, not {}",
-         table.dim(1), readout);
-  return {.W = table, .b = scope.add("b", {vocabulary}, nn::init::zeros()), .transposed = true};
-}
-
-WordEncoder word_encoder(const nn::Scope& scope, const WordEncoderOptions& o) {
-  const nn::StackedOptions stack{.layers = o.layers, .dropout = o.dropout};
-  const nn::RecurrentOptions cell{.cell = o.cell};
-  if (o.reading == EncoderDirection::bidirectional) {
-    using Layers = nn::Stacked<nn::Bidirectional<nn::Recurrent>>;
-    return [layers = Layers(scope, o.embedding, o.hidden, stack, cell)](const Var& x,
-                                                                        const Mask& mask) {
-      const auto [h, last] = layers(x, {.mask = mask});
-      Encoded encoded{h, {}, mask};
-      for (const auto& state : last) encoded.last.push_back(state.backward);
-      return encoded;
-    };
-  }
-  const bool backward = o.reading == EncoderDirection::backward;
-  return [layers = nn::Stacked<nn::Recurrent>(scope, o.embedding, o.hidden, stack, cell),
-          direction = backward ? Direction::backward : Direction::forward](const Var& x,
-                                                                           const Mask& mask) {
-    const auto [h, last] = layers(x, {.mask = mask, .direction = direction});
-    return Encoded{h, last, mask};
-  };
-}
-
 // ---- Decoders
+
+AttentionDecoder::AttentionDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source,
+                                   Index bridge, Activation activation,
+                                   const std::optional<nn::Attention>& attention)
+    : OneLayerDecoder(scope, o, bridge, source.h, activation),
+      attention_(attention ? *attention : attention_of(scope, o, source)),
+      annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)) {}
+
+AttentionDecoder::State AttentionDecoder::start(const Encoded& source, const Var& x) const {
+  const Var h = annotation_dropout_(source.h);
+  return {attention_.precompute(h, source.mask), {}, {.h = tanh(bridge_(x))}};
+}
+
+AttentionDecoder::Step AttentionDecoder::after(const State& before, const nn::RecurrentState& s,
+                                               const Var& c, const Var& alpha) const {
+  return {
+      {s.h, c}, nn::mean_of_heads(alpha), {before.memory, attention_.next(before.past, alpha), s}};
+}
+
+AttentionDecoder::State AttentionDecoder::select(const State& state, const Tensor& rows) const {
+  return {nn::select(state.memory, rows), nn::select(state.past, rows), nn::select(state.s, rows)};
+}
+
+BahdanauDecoder::BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o,
+                                 EncodedSizes source, const std::optional<nn::Attention>& attention)
+    : AttentionDecoder(scope, o, source, source.last, Activation::maxout, attention),
+      C_(context_weights(scope, source.h)) {}
+
+BahdanauDecoder::State BahdanauDecoder::start(const Encoded& source) const {
+  return AttentionDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
+}
+
+BahdanauDecoder::Step BahdanauDecoder::step(const Var& xw, const State& before) const {
+  const auto [c, alpha] = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
+  return after(before, cell_.step(add_matmul(xw, c, C_), before.s), c, alpha);
+}
+
+NematusDecoder::NematusDecoder(const nn::Scope& scope, const BahdanauOptions& o,
+                               EncodedSizes source, const std::optional<nn::Attention>& attention)
+    : AttentionDecoder(scope, o, source, source.h, Activation::tanh, attention),
+      second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
+
+NematusDecoder::State NematusDecoder::start(const Encoded& source) const {
+  return AttentionDecoder::start(source, mean_annotation(source));
+}
+
+NematusDecoder::Step NematusDecoder::step(const Var& xw, const State& before) const {
+  const nn::RecurrentState between = cell_.step(xw, before.s);
+  const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
+  return after(before, second_.step(second_.input(c), between), c, alpha);
+}
 
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
                            const std::optional<nn::Attention>& attention)
@@ -191,6 +197,70 @@ LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
           .past = {},
           .layers = std::move(layers),
           .h_tilde = zeros({source.mask.dim(1), W_c_.dim(1)}, source.h.dtype())};
+}
+
+LuongDecoder::Step LuongDecoder::step(const Var& xw, const State& before) const {
+  const Var x = W_feed_.defined() ? add_matmul(xw, before.h_tilde, W_feed_) : xw;
+  const auto [h, layers] = decoder_.step(x, before.layers);
+  const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
+  const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
+  return {h_tilde,
+          nn::mean_of_heads(alpha),
+          {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
+}
+
+AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) const {
+  return {stack(h_tilde), output_};
+}
+
+LuongDecoder::State LuongDecoder::select(const State& state, const Tensor& rows) const {
+  return {nn::select(state.memory, rows), nn::select(state.past, rows),
+          nn::select(state.layers, rows), nn::select(state.h_tilde, rows)};
+}
+
+LastStateDecoder::LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o,
+                                   EncodedSizes source)
+    : OneLayerDecoder(scope, o, source.last, source.last, Activation::maxout),
+      C_(context_weights(scope, source.last)) {}
+
+LastStateDecoder::State LastStateDecoder::start(const Encoded& source) const {
+  const Var c = last_state(source, "EncoderDecoder").h;
+  return {.c = c, .c_gates = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
+}
+
+LastStateDecoder::Step LastStateDecoder::step(const Var& xw, const State& before) const {
+  const nn::RecurrentState h = cell_.step(xw + before.c_gates, before.h);
+  return {{h.h, before.c}, {}, {before.c, before.c_gates, h}};
+}
+
+LastStateDecoder::State LastStateDecoder::select(const State& state, const Tensor& rows) const {
+  return {nn::select(state.c, rows), nn::select(state.c_gates, rows), nn::select(state.h, rows)};
+}
+
+SutskeverDecoder::SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
+    : target_(target_vectors(scope, o)),
+      cell_(o.cell),
+      decoder_(scope / "decoder", o.embedding, o.hidden, {.layers = o.layers, .dropout = o.dropout},
+               {.cell = o.cell}),
+      W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
+      output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)),
+      readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {}
+
+SutskeverDecoder::State SutskeverDecoder::start(const Encoded& source) const {
+  return initial_states(source, cell_, "Sutskever");
+}
+
+SutskeverDecoder::Step SutskeverDecoder::step(const Var& xw, const State& before) const {
+  const auto [h, layers] = decoder_.step(xw, before);
+  return {h, {}, layers};
+}
+
+AffineLogits SutskeverDecoder::logits(const Var&, const std::vector<Var>& h) const {
+  return {readout_dropout_(tanh(matmul(stack(h), W_c_))), output_};
+}
+
+SutskeverDecoder::State SutskeverDecoder::select(const State& state, const Tensor& rows) const {
+  return nn::select(state, rows);
 }
 
 Listener::Listener(const nn::Scope& scope, const ListenerOptions& o)

@@ -58,32 +58,19 @@ class AttentionDecoder : public OneLayerDecoder {
   };
   using Step = DecoderStep<Output, State>;
 
-  State select(const State& state, const Tensor& rows) const {
-    return {nn::select(state.memory, rows), nn::select(state.past, rows),
-            nn::select(state.s, rows)};
-  }
+  State select(const State& state, const Tensor& rows) const;
 
  protected:
   /// Uses `attention` if given, else that of the options.
   AttentionDecoder(const nn::Scope& scope, const Options& o, EncodedSizes source, Index bridge,
-                   Activation activation, const std::optional<nn::Attention>& attention)
-      : OneLayerDecoder(scope, o, bridge, source.h, activation),
-        attention_(attention ? *attention : attention_of(scope, o, source)),
-        annotation_dropout_(rate_or(o.annotation_dropout, o.dropout)) {}
+                   Activation activation, const std::optional<nn::Attention>& attention);
 
   /// The initial state tanh(x W + b), with W and b of the bridge.
-  State start(const Encoded& source, const Var& x) const {
-    const Var h = annotation_dropout_(source.h);
-    return {attention_.precompute(h, source.mask), {}, {.h = tanh(bridge_(x))}};
-  }
+  State start(const Encoded& source, const Var& x) const;
 
   /// The result of a step with the new state s, context c and weights alpha.
   Step after(const State& before, const nn::RecurrentState& s, const Var& c,
-             const Var& alpha) const {
-    return {{s.h, c},
-            nn::mean_of_heads(alpha),
-            {before.memory, attention_.next(before.past, alpha), s}};
-  }
+             const Var& alpha) const;
 
   nn::Attention attention_;
 
@@ -119,18 +106,10 @@ class BahdanauDecoder : public AttentionDecoder {
   static constexpr const char* name = "bahdanau";
 
   BahdanauDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
-                  const std::optional<nn::Attention>& attention = {})
-      : AttentionDecoder(scope, o, source, source.last, Activation::maxout, attention),
-        C_(context_weights(scope, source.h)) {}
+                  const std::optional<nn::Attention>& attention = {});
 
-  State start(const Encoded& source) const {
-    return AttentionDecoder::start(source, last_state(source, "Bahdanau").h);  // tanh(W_s ←h_1)
-  }
-
-  Step step(const Var& xw, const State& before) const {
-    const auto [c, alpha] = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
-    return after(before, cell_.step(add_matmul(xw, c, C_), before.s), c, alpha);
-  }
+  State start(const Encoded& source) const;
+  Step step(const Var& xw, const State& before) const;
 
  private:
   Var C_;  // (D, 3H)
@@ -154,19 +133,10 @@ class NematusDecoder : public AttentionDecoder {
   static constexpr const char* name = "nematus";
 
   NematusDecoder(const nn::Scope& scope, const BahdanauOptions& o, EncodedSizes source,
-                 const std::optional<nn::Attention>& attention = {})
-      : AttentionDecoder(scope, o, source, source.h, Activation::tanh, attention),
-        second_(scope / "decoder" / "second", source.h, o.hidden, {.cell = o.cell}) {}
+                 const std::optional<nn::Attention>& attention = {});
 
-  State start(const Encoded& source) const {
-    return AttentionDecoder::start(source, mean_annotation(source));
-  }
-
-  Step step(const Var& xw, const State& before) const {
-    const nn::RecurrentState between = cell_.step(xw, before.s);
-    const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
-    return after(before, second_.step(second_.input(c), between), c, alpha);
-  }
+  State start(const Encoded& source) const;
+  Step step(const Var& xw, const State& before) const;
 
  private:
   nn::Recurrent second_;
@@ -237,24 +207,9 @@ class LuongDecoder {
   /// ids (T, B) i32 -> gate inputs of layer1 (T, B, gates · H), see nn::Stacked::input
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
 
-  Step step(const Var& xw, const State& before) const {
-    const Var x = W_feed_.defined() ? add_matmul(xw, before.h_tilde, W_feed_) : xw;
-    const auto [h, layers] = decoder_.step(x, before.layers);
-    const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
-    const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
-    return {h_tilde,
-            nn::mean_of_heads(alpha),
-            {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
-  }
-
-  AffineLogits logits(const Var&, const std::vector<Var>& h_tilde) const {
-    return {stack(h_tilde), output_};
-  }
-
-  State select(const State& state, const Tensor& rows) const {
-    return {nn::select(state.memory, rows), nn::select(state.past, rows),
-            nn::select(state.layers, rows), nn::select(state.h_tilde, rows)};
-  }
+  Step step(const Var& xw, const State& before) const;
+  AffineLogits logits(const Var&, const std::vector<Var>& h_tilde) const;
+  State select(const State& state, const Tensor& rows) const;
 
  protected:
   WordVectors target_;
@@ -317,23 +272,11 @@ class LastStateDecoder : public OneLayerDecoder {
   using Step = DecoderStep<Output, State>;
 
   /// source.last is the size of c.
-  LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o, EncodedSizes source)
-      : OneLayerDecoder(scope, o, source.last, source.last, Activation::maxout),
-        C_(context_weights(scope, source.last)) {}
+  LastStateDecoder(const nn::Scope& scope, const EncoderDecoderOptions& o, EncodedSizes source);
 
-  State start(const Encoded& source) const {
-    const Var c = last_state(source, "EncoderDecoder").h;
-    return {.c = c, .c_gates = matmul(c, C_), .h = {.h = tanh(bridge_(c))}};
-  }
-
-  Step step(const Var& xw, const State& before) const {
-    const nn::RecurrentState h = cell_.step(xw + before.c_gates, before.h);
-    return {{h.h, before.c}, {}, {before.c, before.c_gates, h}};
-  }
-
-  State select(const State& state, const Tensor& rows) const {
-    return {nn::select(state.c, rows), nn::select(state.c_gates, rows), nn::select(state.h, rows)};
-  }
+  State start(const Encoded& source) const;
+  Step step(const Var& xw, const State& before) const;
+  State select(const State& state, const Tensor& rows) const;
 
  private:
   Var C_;  // (source.last, 3H)
@@ -379,26 +322,14 @@ class SutskeverDecoder {
   using Step = DecoderStep<Output, State>;
 
   /// The source must have one final state of size H for each layer.
-  SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes)
-      : target_(target_vectors(scope, o)),
-        cell_(o.cell),
-        decoder_(scope / "decoder", o.embedding, o.hidden,
-                 {.layers = o.layers, .dropout = o.dropout}, {.cell = o.cell}),
-        W_c_((scope / "readout").add("W_c", {o.hidden, o.readout}, nn::init::glorot())),
-        output_(output_layer(scope / "output", o.readout, o.target_vocabulary, o.tied, target_)),
-        readout_dropout_(rate_or(o.readout_dropout, o.dropout)) {}
+  SutskeverDecoder(const nn::Scope& scope, const SutskeverOptions& o, EncodedSizes source);
 
-  State start(const Encoded& source) const { return initial_states(source, cell_, "Sutskever"); }
+  State start(const Encoded& source) const;
   /// ids (T, B) i32 -> gate inputs of layer1 (T, B, gates · H), see nn::Stacked::input
   Var read(const Tensor& previous) const { return decoder_.input(target_(previous)); }
-  Step step(const Var& xw, const State& before) const {
-    const auto [h, layers] = decoder_.step(xw, before);
-    return {h, {}, layers};
-  }
-  AffineLogits logits(const Var&, const std::vector<Var>& h) const {
-    return {readout_dropout_(tanh(matmul(stack(h), W_c_))), output_};
-  }
-  State select(const State& state, const Tensor& rows) const { return nn::select(state, rows); }
+  Step step(const Var& xw, const State& before) const;
+  AffineLogits logits(const Var&, const std::vector<Var>& h) const;
+  State select(const State& state, const Tensor& rows) const;
 
  protected:
   WordVectors target_;

@@ -158,13 +158,7 @@ class OneLayerDecoder {
     return {y, cell_.input(y)};
   }
 
-  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const {
-    std::vector<Var> all_s, all_c;
-    for (const Output& output : outputs) all_s.push_back(output.s), all_c.push_back(output.c);
-    const Var s = stack(all_s), c = stack(all_c);  // (T, B, H), (T, B, C)
-    const Var t = add_matmul(add_matmul(add_matmul(b_o_, s, U_o_), words.y, V_o_), c, C_o_);
-    return {readout_dropout_(activation_ == Activation::maxout ? maxout(t) : tanh(t)), output_};
-  }
+  AffineLogits logits(const Words& words, const std::vector<Output>& outputs) const;
 
  protected:
   /// `bridge` is the input size of the bridge, `context` is C.

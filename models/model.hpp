@@ -81,7 +81,6 @@ class Model {
   using Step = detail::ModelBase::Step;
   using Steps = detail::ModelBase::Steps;
 
-  Model() = default;
   template <class M>
   requires(!std::is_base_of_v<Model, std::remove_cvref_t<M>> && Decoder<std::remove_cvref_t<M>>)
       Model(M&& model) {  // NOLINT: implicit conversion
@@ -112,6 +111,9 @@ class Model {
 
  private:
   friend Model ensemble_of(std::vector<Model> models);
+  friend class NamedModel;
+  Model() = default;
+
   std::shared_ptr<const detail::ModelBase> of_;
 };
 

@@ -153,6 +153,25 @@ const FieldAccess& field_access<Enumeration>() {
 
 }  // namespace detail
 
+Option::Option(std::string_view n, std::string_view h, std::string_view t,
+               const detail::FieldAccess& a, const void* field)
+    : name(n), help(h), type(t), access(&a), at(reinterpret_cast<std::uintptr_t>(field)) {}
+Option::Option(const Option&) = default;
+Option::Option(Option&&) noexcept = default;
+Option& Option::operator=(const Option&) = default;
+Option& Option::operator=(Option&&) noexcept = default;
+Option::~Option() = default;
+
+Option detail::with_range(Option option, double low, double high) {
+  option.low = low, option.high = high;
+  return option;
+}
+
+Option detail::with_choices(Option option, std::vector<std::string> choices, bool is_flag) {
+  option.choices = std::move(choices), option.is_flag = is_flag;
+  return option;
+}
+
 const Option* find(const OptionList& options, const std::string& name) {
   const auto at = std::ranges::find(options, name, &Option::name);
   return at == options.end() ? nullptr : &*at;

@@ -38,50 +38,57 @@ struct Option {
   std::string name, help;
   std::string type;  ///< type of the value in --help: NUMBER, NAME, TEXT, ...
   const detail::FieldAccess* access;
-  std::uintptr_t at;                      ///< address in the prototype; in a table, the offset
-  double low = 0, high = 0;               ///< range of numbers
-  std::vector<std::string> choices = {};  ///< allowed values, where "_" and "-" are equivalent
-  bool is_flag = false;    ///< has no value on the command line; its presence means "yes"
-  std::string group = {};  ///< heading in --help
-  std::string needs = {};  ///< the setting without which it has no effect, "score multi-head"
+  std::uintptr_t at;                 ///< address in the prototype; in a table, the offset
+  double low = 0, high = 0;          ///< range of numbers
+  std::vector<std::string> choices;  ///< allowed values, where "_" and "-" are equivalent
+  bool is_flag = false;              ///< has no value on the command line; its presence means "yes"
+  std::string group;                 ///< heading in --help
+  std::string needs;                 ///< the setting without which it has no effect
   bool (*present)(const void* owner) = nullptr;  ///< whether that setting is present
   std::uintptr_t owner = 0;                      ///< as `at`, of the struct that `present` reads
+
+  Option(std::string_view name, std::string_view help, std::string_view type,
+         const detail::FieldAccess& access, const void* field);
+  // Defined in options.cpp: programs that list many options compile in less time.
+  Option(const Option&);
+  Option(Option&&) noexcept;
+  Option& operator=(const Option&);
+  Option& operator=(Option&&) noexcept;
+  ~Option();
 };
 using OptionList = std::vector<Option>;
 
+namespace detail {
+Option with_range(Option option, double low, double high);
+Option with_choices(Option option, std::vector<std::string> choices, bool is_flag);
+}  // namespace detail
+
 /// An option with any text or path. --help shows `type`.
 template <class T>
-Option option(std::string name, std::string help, T& field,
-              std::string type = std::is_same_v<T, std::string> ? "TEXT" : "FILE") {
+Option option(std::string_view name, std::string_view help, T& field,
+              std::string_view type = std::is_same_v<T, std::string> ? "TEXT" : "FILE") {
   using Type = std::conditional_t<std::is_enum_v<T>, detail::Enumeration, T>;
   static_assert(!std::is_enum_v<T> || sizeof(T) == sizeof(int));
-  return {std::move(name), std::move(help), std::move(type), &detail::field_access<Type>(),
-          reinterpret_cast<std::uintptr_t>(&field)};
+  return {name, help, type, detail::field_access<Type>(), &field};
 }
 /// An option with a number in [low, high], of type double, Index or std::uint64_t, or with a
 /// comma-separated list of such integers.
 template <class T>
-Option option(std::string name, std::string help, T& field, double low, double high) {
+Option option(std::string_view name, std::string_view help, T& field, double low, double high) {
   const char* const type = std::is_arithmetic_v<T> ? "NUMBER" : "LIST";
-  Option one = option(std::move(name), std::move(help), field, type);
-  one.low = low, one.high = high;
-  return one;
+  return detail::with_range(option(name, help, field, type), low, high);
 }
 /// An option with the values of a bool or an enum, whose names are given in the order of its values
 /// 0, 1, ..., or with these names.
 template <class T>
-Option choice(std::string name, std::string help, T& field,
+Option choice(std::string_view name, std::string_view help, T& field,
               std::vector<std::string> names = {"no", "yes"}) {
-  Option one = option(std::move(name), std::move(help), field, "NAME");
-  one.choices = std::move(names);
-  return one;
+  return detail::with_choices(option(name, help, field, "NAME"), std::move(names), false);
 }
 /// The same without a value on the command line; its presence means "yes".
 template <class T>
-Option flag(std::string name, std::string help, T& field) {
-  Option one = choice(std::move(name), std::move(help), field);
-  one.is_flag = true;
-  return one;
+Option flag(std::string_view name, std::string_view help, T& field) {
+  return detail::with_choices(option(name, help, field, "NAME"), {"no", "yes"}, true);
 }
 /// The option, which has an effect only with the setting `needs`: if Present(owner) is true.
 template <auto Present, class Owner>

@@ -83,23 +83,6 @@ void for_all(F f) {
   }
 }
 
-TEST_CASE("Attention: gradients are central differences, also at ten times the initial values") {
-  // Gradients are zero at padding and outside of local-m's window.
-  const GradcheckOptions options{.step = 2e-4, .allow_zero = true};
-  for_all([&](const Setting& s) {
-    CHECK(gradcheck(
-        s.params, [&] { return s.at(3).context; }, options));
-    CHECK(gradcheck(
-        s.params, [&] { return s.at(3).weights; }, options));
-    for (const auto& [name, w] : s.params) {
-      Tensor values = w.value();
-      if (name.starts_with("score.") || name.ends_with("_p")) copy(values * 10.0, values);
-    }
-    CHECK(gradcheck(
-        s.params, [&] { return s.at(2).context; }, options));
-  });
-}
-
 /// Numbers of tests/golden/make_attention.py, of sizes 2, for step 2 and windows of 3 positions.
 void check_golden(const Golden& golden, ScoreOptions score, Window window) {
   Parameters params(1, DType::f64);

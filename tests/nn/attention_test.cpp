@@ -156,20 +156,6 @@ TEST_CASE("Attention: weights are 0 on padding and outside of the window, and su
   });
 }
 
-TEST_CASE("Attention: a sentence gives the same result in a padded batch and alone") {
-  for_all([](const Setting& s) {
-    const AttentionResult all = s.at(2);
-    for (Index b = 0; b < kBatch; ++b) {
-      const Index length = kLengths[static_cast<std::size_t>(b)];
-      const auto own = [&](const Var& x) { return test::sentence(x.value(), b, length); };
-      const AttentionResult alone = s.attention(
-          {.state = s.state.value().slice(b, b + 1), .past = {2, own(s.coverage), own(s.weights)}},
-          s.attention.precompute(own(s.h), ones({length, 1}, DType::f64)));
-      CHECK(difference(all.context.value().slice(b, b + 1), alone.context.value()) < 1e-12);
-    }
-  });
-}
-
 TEST_CASE("Attention: the memory at padding changes neither values nor gradients") {
   const Tensor used = mask.reshape({kSteps, kBatch, 1}), g = randn({kBatch, kSize}, DType::f64, 8);
   const Setting s({.attention = 6}, {});

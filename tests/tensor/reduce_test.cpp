@@ -49,11 +49,7 @@ TEST_CASE("mean: equals the sum divided by the number of elements") {
 
 TEST_CASE("sum_to: sums over broadcast axes") {
   const Tensor x = randn({3, 2, 5}, DType::f64, 4);
-  CHECK(difference(sum_to(x, {5}), naive::sum(x, {0, 1})) <= 1e-14);
   CHECK(difference(sum_to(x, {2, 1}), naive::sum(x, {0, 2}).reshape({2, 1})) <= 1e-14);
-  CHECK(difference(sum_to(x, {3, 1, 5}), naive::sum(x, {1}, true)) <= 1e-14);
-  CHECK(difference(sum_to(x, {}), naive::sum(x, {0, 1, 2})) <= 1e-14);
-  CHECK(difference(sum_to(x, {1, 1, 1}), naive::sum(x, {0, 1, 2}, true)) <= 1e-14);
   CHECK(identical(sum_to(x, {3, 2, 5}), x));
   CHECK(identical(sum_to(x.reshape({1, 3, 10}), {3, 10}), x.reshape({3, 10})));
   CHECK(error_of([&] { sum_to(x, {2}); }).starts_with("sum_to: "));

@@ -59,9 +59,15 @@ inline int run_program(
   return 1;
 }
 
+/// An option from the command line (`place` is empty), or from a config file (`place` is
+/// "FILE:LINE: ").
+struct Given {
+  std::string name, value, place = {};
+};
+
 /// Command-line arguments: options with their values, and positional arguments in order.
 struct Arguments {
-  std::vector<std::pair<std::string, std::string>> options;
+  std::vector<Given> options;
   std::vector<std::string> others;
 };
 
@@ -78,11 +84,11 @@ inline Arguments split_arguments(const std::vector<std::string>& arguments,
     } else if (one == "--") {
       options = false;
     } else if (const std::size_t equals = one.find('='); equals != one.npos) {
-      split.options.emplace_back(one.substr(2, equals - 2), one.substr(equals + 1));
+      split.options.push_back({one.substr(2, equals - 2), one.substr(equals + 1)});
     } else if (is_flag(one.substr(2))) {
-      split.options.emplace_back(one.substr(2), "yes");
+      split.options.push_back({one.substr(2), "yes"});
     } else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) {
-      split.options.emplace_back(one.substr(2), arguments[++i]);
+      split.options.push_back({one.substr(2), arguments[++i]});
     } else {
       fail(in_quotes(one), "unknown option, or its value is missing");
     }
@@ -115,6 +121,30 @@ std::string help_of(const models::OptionTable<O>& options, const O& defaults) {
   return text;
 }
 
+/// Runs `set`, whose errors begin with the option's name, and prepends "--" or the place.
+template <class Set>
+void naming(const Given& given, Set set) {
+  try {
+    set();
+  } catch (const Error& error) {
+    throw Error((given.place.empty() ? "--" : given.place) + error.what());
+  }
+}
+
+/// Sets an option. Throws for an unknown option, with the message `unknown`, or an invalid value.
+template <class O>
+void set_given(const models::OptionTable<O>& options, O& o, const Given& given,
+               const char* unknown) {
+  const models::Option* one = models::find(options, given.name);
+  if (!one)
+    throw Error(given.place + in_quotes((given.place.empty() ? "--" : "") + given.name) + unknown);
+  naming(given, [&] {
+    if (given.value.empty() && (one->type == "FILE" || one->type == "PATH"))
+      fail(given.name, "the path is empty");
+    options.set(o, *one, given.value);
+  });
+}
+
 /// Sets options from the command line, and returns the positional arguments. With --help, prints
 /// `usage` and the options, and exits. Throws for an unknown option or an invalid value.
 template <class O>
@@ -130,15 +160,8 @@ std::vector<std::string> parse_command_line(int argc, char** argv, const std::st
     const models::Option* one = models::find(options, name);
     return one && one->is_flag;
   });
-  for (const auto& [name, value] : split.options) {
-    const models::Option* one = models::find(options, name);
-    if (!one) fail(in_quotes("--" + name), "unknown option; --help lists all options");
-    try {
-      options.set(o, *one, value);
-    } catch (const Error& error) {
-      throw Error("--" + std::string(error.what()));
-    }
-  }
+  for (const Given& given : split.options)
+    set_given(options, o, given, ": unknown option; --help lists all options");
   return split.others;
 }
 

@@ -145,37 +145,24 @@ text::Alignment links_of(const report::Heatmap& map) {
   return links;
 }
 
-/// Links SOURCE-TARGET from 0, the format of text::parse_links.
-std::string pharaoh(const text::Alignment& links) {
-  std::vector<std::string> all;
-  for (const auto& [source, target] : links) all.push_back(fmt::format("{}-{}", source, target));
-  return fmt::format("{}", fmt::join(all, " "));
-}
-
-/// {"source": [words], "target": [words], "weights": [[a row per target word]]} in one line.
-std::string json(const report::Heatmap& map) {
-  return report::json_line(
-      {{"source", map.columns}, {"target", map.rows}, {"weights", rows_of(map)}});
-}
-
 std::string caption(const AlignedPair& pair) {
   return fmt::format("{} → {}, log-probability {:.4f}", isolated(pair.source),
                      isolated(pair.target), pair.written.log_probability);
 }
 
-/// One pair in every format except html.
+/// One pair in every format except html, without '\n' at the end.
 std::string form(const AlignedPair& pair, AlignFormat format, const report::TerminalOptions& how) {
-  switch (format) {
-    case AlignFormat::pharaoh:
-      return pharaoh(links_of(pair.map)) + "\n";
-    case AlignFormat::json:
-      return json(pair.map) + "\n";
-    case AlignFormat::svg:
-      return report::svg(pair.map) + "\n";
-    default:
-      return pair.map.rows.empty() ? "\n"
-                                   : caption(pair) + "\n" + report::terminal(pair.map, how) + "\n";
-  }
+  const report::Heatmap& map = pair.map;
+  if (format == AlignFormat::svg) return report::svg(map);
+  if (format == AlignFormat::json)
+    return report::json_line(
+        {{"source", map.columns}, {"target", map.rows}, {"weights", rows_of(map)}});
+  if (format == AlignFormat::terminal)
+    return map.rows.empty() ? "" : caption(pair) + "\n" + report::terminal(map, how);
+  std::vector<std::string> links;  // SOURCE-TARGET from 0, the format of text::parse_links
+  for (const auto& [source, target] : links_of(map))
+    links.push_back(fmt::format("{}-{}", source, target));
+  return fmt::format("{}", fmt::join(links, " "));
 }
 
 /// The output format. Throws for an unknown file extension.
@@ -208,7 +195,7 @@ void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseO
       if (!pair.map.rows.empty()) drawings.push_back({pair.map, caption(pair)});
     text = drawings_page("Attention weights", drawings);
   } else {
-    for (const AlignedPair& pair : pairs) text += form(pair, format, how);
+    for (const AlignedPair& pair : pairs) text += form(pair, format, how) + "\n";
   }
   if (!o.out.empty()) return write_file(o.out, text);
   put(format == AlignFormat::terminal ? text : for_output(text));  // keeps colours of drawings

@@ -1,7 +1,6 @@
 #include "evaluation.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <unordered_map>
 
 #include <attune/models/text/utf8.hpp>
@@ -14,14 +13,6 @@ namespace {
 
 /// The id of a reference token that is not in the vocabulary, so no prediction contains it.
 constexpr std::int32_t unwritable = -2;
-
-/// Calls make(begin, end) for each worker's part of [0, n). Returns the numbers of all parts in
-/// order.
-Numbers gather_parts(std::size_t n,
-                     const std::function<Numbers(std::size_t begin, std::size_t end)>& make) {
-  const auto part = workers().shards_of(workers().rank(), n);
-  return all_gather([&] { return make(part.begin, part.end); });
-}
 
 /// Mean cross-entropy per target token under teacher forcing, of the pairs with tokens on both
 /// sides.
@@ -37,9 +28,10 @@ double mean_loss(Models models, const TestPairs& test) {
   }
   const auto batches =
       padded_batches(lengths, {.sentences = 64}, /*seed=*/0, /*epoch=*/0, /*most=*/64 * 256);
-  const Numbers losses = gather_parts(batches.size(), [&](std::size_t begin, std::size_t end) {
+  const auto [begin, end] = workers().shards_of(workers().rank(), std::ssize(batches));
+  const Numbers losses = all_gather([&, begin = begin, end = end] {
     Numbers some;  // of each batch: mean loss, number of tokens
-    for (std::size_t i = begin; i < end; ++i) {
+    for (Index i = begin; i < end; ++i) {
       stop_if_interrupted();
       const text::Batch batch = text::make_batch(pairs, batches[i]);
       some.push_back(models::loss(network, batch).item());
@@ -59,7 +51,8 @@ std::vector<Written> predictions(Models models, const TestPairs& pairs,
   search.weights = false;
   search.before_step = stop_if_interrupted;
   const models::Model network = network_of(models);
-  const Numbers numbers = gather_parts(pairs.size(), [&](std::size_t begin, std::size_t end) {
+  const auto [begin, end] = workers().shards_of(workers().rank(), std::ssize(pairs.sources));
+  const Numbers numbers = all_gather([&, begin = begin, end = end] {
     Numbers some;  // of each source: log-probability, completeness, number of tokens, tokens
     const auto sources = std::span(pairs.sources).subspan(begin, end - begin);
     for (const models::Translation& t : models::translate(network, sources, {.how = search})) {

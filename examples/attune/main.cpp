@@ -80,11 +80,12 @@ Typed read_arguments(const std::vector<std::string>& arguments, const models::Op
   });
   typed.others = split.others;
   std::vector<Given> on_line;
-  for (const auto& [name, value] : split.options) {
-    if (name == "help") typed.help = true;
-    if (name == "help-all") typed.help = typed.help_all = true;
-    if (name == "config") std::ranges::move(read_config(value), std::back_inserter(typed.given));
-    if (name != "help" && name != "help-all") on_line.push_back({name, value});
+  for (const Given& one : split.options) {
+    typed.help_all |= one.name == "help-all";
+    typed.help |= one.name == "help" || typed.help_all;
+    if (one.name == "config")
+      std::ranges::move(read_config(one.value), std::back_inserter(typed.given));
+    if (one.name != "help" && one.name != "help-all") on_line.push_back(one);
   }
   std::ranges::move(on_line, std::back_inserter(typed.given));
   if (typed.others.size() > positional.most)
@@ -120,6 +121,17 @@ void require_once(const Typed& typed, std::size_t argument, const std::string& o
       });
   if (both)
     fail("--" + option, "is also given as the argument " + in_quotes(typed.others[argument]));
+}
+
+/// Throws for a command-line option without effect.
+template <class O>
+void check_effects(const models::OptionTable<O>& options, const O& o,
+                   const std::vector<Given>& given) {
+  for (const Given& typed : given) {
+    const models::Option* one = models::find(options, typed.name);
+    if (one && typed.place.empty() && !options.has_effect(o, *one))
+      fail("--" + typed.name, fmt::format("has no effect without {}", one->needs));
+  }
 }
 
 /// Throws if workers were started with different arguments.
@@ -161,15 +173,16 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     survey = survey_of(o);
     if (!survey->has_sentences()) o = with_given(train_options(false));
   }
-  check_effects(o, typed.given);
+  check_effects(options_of(o), o, typed.given);
   use_threads(o.threads);
   return train(o, survey);
 }
 
 int run_use(const Command& command, const std::vector<std::string>& arguments) {
   UseOptions o;
-  const Typed typed = read_arguments(arguments, options_of(o, command.bit), command.positional);
-  if (typed.help) return show_help(command, options_of(o, command.bit), o, false);
+  const models::OptionTable<UseOptions> options = options_of(o, command.bit);
+  const Typed typed = read_arguments(arguments, options, command.positional);
+  if (typed.help) return show_help(command, options, o, false);
   require_once(typed, 1, "target");
   check_workers(command.name, typed);
   constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
@@ -187,7 +200,7 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
     if (!typed.others.empty()) o.file = typed.others[0];
     if (typed.others.size() > 1) o.target = typed.others[1];
   }
-  check_effects(o, command.bit, given);
+  check_effects(options, o, given);
   use_threads(o.threads);
   return command.run(o);
 }

@@ -269,16 +269,7 @@ OptionList align_options(UseOptions& o) {
              o.gold, "FILE")};
 }
 
-/// Prepends "--", or the place in a config file, to errors of `set`, which begin with the option's
-/// name.
-template <class Set>
-void naming(const Given& given, Set set) {
-  try {
-    set();
-  } catch (const Error& error) {
-    throw Error((given.place.empty() ? "--" : given.place) + error.what());
-  }
-}
+constexpr const char* unknown_option = " is not an option; --help-all lists them";
 
 }  // namespace
 
@@ -431,55 +422,21 @@ std::vector<Given> read_config(const std::filesystem::path& path) {
   return all;
 }
 
-namespace {
-
-template <class O>
-void set_in(const OptionTable<O>& options, O& o, const std::vector<Given>& given) {
-  for (const Given& one : given) {
-    const Option* option = models::find(options, one.name);
-    if (!option) {
-      const std::string whole = (one.place.empty() ? "--" : "") + one.name;
-      throw Error(one.place + in_quotes(whole) + " is not an option; --help-all lists them");
-    }
-    naming(one, [&] {
-      if (one.value.empty() && (option->type == "FILE" || option->type == "PATH"))
-        fail(one.name, "the path is empty");
-      options.set(o, *option, one.value);
-    });
-    if constexpr (std::is_same_v<O, TrainOptions>) {
-      if (one.name == "epochs" && o.epochs > 0) o.steps = 0;  // of a config file or a checkpoint
-    }
-  }
-}
-
-template <class O>
-void check_effects_in(const OptionTable<O>& options, const O& o, const std::vector<Given>& given) {
-  for (const Given& typed : given) {
-    const Option* one = models::find(options, typed.name);
-    if (one && typed.place.empty() && !options.has_effect(o, *one))
-      fail("--" + typed.name, fmt::format("has no effect without {}", one->needs));
-  }
-}
-
-}  // namespace
-
 void set_given(TrainOptions& o, const std::vector<Given>& given) {
   for (const Given& one : given)
-    if (one.name == "model") naming(one, [&] { set_model(o, one.value); });
+    if (one.name == "model") examples::naming(one, [&] { set_model(o, one.value); });
   for (const Given& one : given)
     if (!models::find(options_of(o), one.name))
-      naming(one, [&] { models::check_option(o.model, one.name); });
-  set_in(options_of(o), o, given);
-}
-void set_given(UseOptions& o, unsigned command, const std::vector<Given>& given) {
-  set_in(options_of(o, command), o, given);
+      examples::naming(one, [&] { models::check_option(o.model, one.name); });
+  for (const Given& one : given) {
+    examples::set_given(options_of(o), o, one, unknown_option);
+    if (one.name == "epochs" && o.epochs > 0) o.steps = 0;  // of a config file or a checkpoint
+  }
 }
 
-void check_effects(const TrainOptions& o, const std::vector<Given>& given) {
-  check_effects_in(options_of(o), o, given);
-}
-void check_effects(const UseOptions& o, unsigned command, const std::vector<Given>& given) {
-  check_effects_in(options_of(o, command), o, given);
+void set_given(UseOptions& o, unsigned command, const std::vector<Given>& given) {
+  const OptionTable<UseOptions> options = options_of(o, command);
+  for (const Given& one : given) examples::set_given(options, o, one, unknown_option);
 }
 
 Metadata to_metadata(const TrainOptions& o) {

@@ -16,7 +16,11 @@
 #include <attune/tensor/precision.hpp>
 #include <attune/tensor/safetensors.hpp>
 
+#include "common.hpp"
+
 namespace attune::pairs {
+
+using examples::Given;
 
 // options.cpp lists the names of each enumeration's values, in the same order.
 
@@ -152,19 +156,11 @@ TrainOptions train_options(bool sentences);
 /// Selects a model by name and sets default sizes that depend on `options.sentences`.
 void set_model(TrainOptions& options, const std::string& name);
 
-/// An option from the command line (`place` is empty), or from a config file (`place` is
-/// "FILE:LINE: ").
-struct Given {
-  std::string name, value, place = {};
-};
 /// Reads lines NAME = VALUE. Skips empty lines and lines that begin with #.
 std::vector<Given> read_config(const std::filesystem::path& path);
 /// Sets the options in order, but "model" first. Throws for an unknown option or an invalid value.
 void set_given(TrainOptions& options, const std::vector<Given>& given);
 void set_given(UseOptions& options, unsigned command, const std::vector<Given>& given);
-/// Throws for a command-line option without effect.
-void check_effects(const TrainOptions& options, const std::vector<Given>& given);
-void check_effects(const UseOptions& options, unsigned command, const std::vector<Given>& given);
 
 /// Converts to and from the metadata of a checkpoint: all options except the group Run. Throws for
 /// a missing or invalid entry.

@@ -1,10 +1,8 @@
 #include "output.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 
 #include <attune/models/text/utf8.hpp>

@@ -1,7 +1,6 @@
 // Output of a program: text, JSON, warnings, progress, tables, and checks of output files.
 #pragma once
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -55,15 +54,6 @@ std::filesystem::path nearest_existing(std::filesystem::path directory) {
 
 [[noreturn]] void fail_to_write(const std::string& log, int error) {
   fail(log, fmt::format("cannot write the log: {}", std::strerror(error)));
-}
-
-std::map<std::string, double> numeric_fields(const report::Json& object) {
-  std::map<std::string, double> numbers;
-  for (const auto& [name, value] : object.items()) {
-    if (value.is_number()) numbers[name] = value.get<double>();
-    if (value.is_null()) numbers[name] = std::numeric_limits<double>::quiet_NaN();
-  }
-  return numbers;
 }
 
 }  // namespace
@@ -159,10 +149,13 @@ report::Log report::read_log(const std::string& path) {
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (object.is_object()) {
-      log.push_back(numeric_fields(object));
-    } else if (!lines.eof()) {
+    if (!object.is_object() && lines.eof()) break;
+    if (!object.is_object())
       fail(fmt::format("{}:{}", path, number), "expected a JSON object, got " + in_quotes(line));
+    auto& numbers = log.emplace_back();
+    for (const auto& [name, value] : object.items()) {
+      if (value.is_number()) numbers[name] = value.get<double>();
+      if (value.is_null()) numbers[name] = std::numeric_limits<double>::quiet_NaN();
     }
   }
   return log;

@@ -258,8 +258,6 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   return 0;
 }
 
-void require_readable(const std::filesystem::path& file) { text::LineReader{file}; }
-
 /// Throws if the directory contains a model of another training, or if the report would replace a
 /// file that is not an HTML page.
 void check_directory(const TrainOptions& o) {
@@ -289,7 +287,8 @@ void check_files(const TrainOptions& o) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i < read_again || o.seeds > 1) require_regular(files[i]);
     std::error_code none;  // opening and closing a named pipe would lose its data
-    if (!files[i].empty() && !std::filesystem::is_fifo(files[i], none)) require_readable(files[i]);
+    if (!files[i].empty() && !std::filesystem::is_fifo(files[i], none))
+      text::LineReader{files[i]};  // throws if it cannot be read
   }
   if (!o.valid.empty()) check_pairs(o.valid_files());
 }

@@ -75,15 +75,6 @@ TEST_CASE("attune compare: compares models with the first, in a table and as JSO
   CHECK(contains(output_of(both + Arguments{"--bleu", "none"}), " +0.00 "));
 }
 
-TEST_CASE("attune: predictions do not depend on the batch size") {
-  const std::string source = sentences(50, 3).source + "\none\n\n";
-  const auto with_batch = [&](const char* batch) {
-    return translated(source, {"--batch", batch, "--beam", "3"});
-  };
-  CHECK(with_batch("1") == with_batch("7"));
-  CHECK(with_batch("1") == with_batch("64"));
-}
-
 TEST_CASE("attune: translates a line before the next one is available") {
   const Directory directory;
   // The input stays open until the first translation is read.

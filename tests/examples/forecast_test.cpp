@@ -1,7 +1,6 @@
 // End-to-end tests of `forecast`: training, CSV formats, errors.
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <regex>
 
 #include <fmt/chrono.h>

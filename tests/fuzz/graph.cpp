@@ -6,7 +6,6 @@
 //   * if a value is overwritten in place, backward throws or its gradients do not change.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 
 #include <attune/autograd/backward.hpp>

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <attune/autograd/gradcheck.hpp>
 #include <attune/models/papers.hpp>
 
 #include "models/decoders.hpp"
@@ -50,17 +49,6 @@ TEST_CASE("Listener: an LSTM encoder starts decoders with another cell, from its
   check(models::SutskeverDecoder(
       scope / "sutskever",
       {.target_vocabulary = 5, .hidden = 4, .layers = 3, .cell = nn::Cell::gru}, listener.sizes()));
-}
-
-TEST_CASE("Listener: gradients are central differences") {
-  for (const nn::Cell cell : {nn::Cell::lstm, nn::Cell::gru}) {
-    nn::Parameters params(1, DType::f64);
-    const Listener listener(nn::Scope(params) / "listener",
-                            {.features = 2, .hidden = 2, .join = {1, 2}, .cell = cell});
-    const Var x = params.add("x", {5, 2, 2}, nn::init::normal(1));
-    const Tensor mask = mask_of(5, {5, 3});
-    CHECK(gradcheck(params, [&] { return listener(x, mask).h; }, {.allow_zero = true}));
-  }
 }
 
 TEST_CASE("Listener: no layers, and a layer that joins 0 steps, are errors") {

@@ -191,6 +191,14 @@ TEST_CASE("memory: cached blocks are freed before an allocation fails") {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take terabytes
 
+/// Runs the test case "memory: child process of NAME" in a process of its own.
+void check_child_process(const std::string& name) {
+  const auto result = test::run_test_case("memory: child process of " + name);
+  CAPTURE(result.out);
+  CHECK(result.status == 0);
+  CHECK(result.out.find("1 passed") != std::string::npos);
+}
+
 /// Peak resident memory of the process in bytes.
 std::size_t resident() {
   rusage usage{};
@@ -209,10 +217,7 @@ TEST_CASE("memory: child process of the attention test" * doctest::skip()) {
 }
 
 TEST_CASE("memory: attention is linear in the sequence length, not quadratic") {
-  const auto result = test::run_test_case("memory: child process of the attention test");
-  CAPTURE(result.out);
-  CHECK(result.status == 0);
-  CHECK(result.out.find("1 passed") != std::string::npos);
+  check_child_process("the attention test");
 }
 
 TEST_CASE("memory: child process of the forced decoding test" * doctest::skip()) {
@@ -233,10 +238,7 @@ TEST_CASE("memory: child process of the forced decoding test" * doctest::skip())
 }
 
 TEST_CASE("memory: forced decoding of a long pair stores no states of previous steps") {
-  const auto result = test::run_test_case("memory: child process of the forced decoding test");
-  CAPTURE(result.out);
-  CHECK(result.status == 0);
-  CHECK(result.out.find("1 passed") != std::string::npos);
+  check_child_process("the forced decoding test");
 }
 
 TEST_CASE("memory: child process of another test" * doctest::skip()) {
@@ -266,10 +268,7 @@ TEST_CASE("memory: child process of another test" * doctest::skip()) {
 
 TEST_CASE(
     "memory: with a limited address space a failed allocation throws, and training continues") {
-  const auto result = test::run_test_case("memory: child process of another test");
-  CAPTURE(result.out);
-  CHECK(result.status == 0);
-  CHECK(result.out.find("1 passed") != std::string::npos);
+  check_child_process("another test");
 }
 
 #endif

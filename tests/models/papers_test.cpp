@@ -223,42 +223,6 @@ void train(Made& made, int steps) {
   for (int i = 0; i < steps; ++i) adam.step(backward(models::loss(made.model, batch)));
 }
 
-/// Checks that the tokens of `a`, which may lack </s>, have the same probabilities and weights.
-void check_near(const Hypothesis& a, const Hypothesis& b) {
-  CHECK(a.words == b.words);
-  const std::size_t steps = a.word_log_probabilities.size();
-  REQUIRE(steps <= b.word_log_probabilities.size());
-  for (std::size_t i = 0; i < steps; ++i)
-    CHECK(std::abs(a.word_log_probabilities[i] - b.word_log_probabilities[i]) < 1e-11);
-  REQUIRE(a.weights.defined() == b.weights.defined());
-  if (a.weights.defined())
-    CHECK(difference(a.weights, b.weights.slice(0, a.weights.dim(0))) < 1e-6);
-}
-
-TEST_CASE("papers: a trained model gives the same result alone, in a batch, and forced") {
-  const auto sources = test::random_sentences({3, 6, 2, 1, 4}, 8, 7, 4);
-  const auto written = [](const NamedModel& model, std::span<const text::Sentence> of, Index beam) {
-    const auto [source, mask] = text::make_source_batch(of);
-    return search(model, model.encode(source, mask),
-                  {.beam = beam, .max_length = 8, .length_penalty = 0.6});
-  };
-  for_each_model([&](Made& made) {
-    train(made, 60);
-    for (const Index beam : {1, 4}) {
-      const auto together = written(made.model, sources, beam);
-      std::vector<text::Pair> pairs;
-      for (std::size_t i = 0; i < sources.size(); ++i)
-        pairs.push_back({sources[i], together[i].front().words});
-      const auto forced = force_decode(made.model, text::make_batch(pairs));
-      for (std::size_t i = 0; i < sources.size(); ++i) {
-        const auto alone = written(made.model, std::span(sources).subspan(i, 1), beam);
-        check_near(together[i].front(), alone.front().front());
-        check_near(together[i].front(), forced[i]);
-      }
-    }
-  });
-}
-
 TEST_CASE("papers: every model, with every cell, learns a few sentences") {
   const std::vector<std::string> axes[] = {kPapers, kCells};
   for_each_combination("", axes, [&](const std::string& text) {

@@ -368,13 +368,6 @@ TEST_CASE("translate: of hypotheses with equal text only the best is returned") 
 
 // ---- Contents of a hypothesis
 
-TEST_CASE("search: log-probabilities of tokens are the table's, and are summed") {
-  const auto table = random_table(4, 2);
-  const auto found = search(TableDecoder(table), {4}, {.beam = 4, .best = 4})[0];
-  REQUIRE(found.size() == 4);
-  for (const Hypothesis& h : found) check_log_probabilities(h, table);
-}
-
 /// A language model: the next token depends only on the last one, by logits (V, V).
 ScriptedDecoder bigrams(const Tensor& logits) {
   return {[=](const Tensor& last) -> OneStep { return {gather(logits, last), {}}; }};
@@ -559,24 +552,6 @@ TEST_CASE("search: a finished hypothesis stays in the beam") {
   CHECK(found[0].words.empty());
   CHECK(found[1].words == Words{4});
   CHECK(found[2].words == Words{5});
-}
-
-TEST_CASE("search: greedy search takes the most probable token of each step") {
-  const Translator t;
-  for (const Sentence& source : test::random_sentences({2, 5, 1}, 11, 6)) {
-    const auto [ids, mask] = text::make_source_batch({{source}});
-    const Hypothesis found = models::search(t.model, t.model.encode(ids, mask),
-                                            {.max_length = 7, .output_tokens = kAll})[0][0];
-    const models::Model model = t.model;
-    models::Model::State state = model.start(model.encode(ids, mask));
-    std::int32_t word = text::Vocabulary::begin;
-    for (std::int32_t expected : found.words) {
-      const OneStep step = step_from(model, Tensor::of({1}, {word}), state);
-      const std::vector<float> logits = step.logits.to_vector<float>();
-      word = static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
-      CHECK(word == expected);
-    }
-  }
 }
 
 // ---- Errors

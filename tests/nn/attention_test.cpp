@@ -83,23 +83,6 @@ void for_all(F f) {
   }
 }
 
-TEST_CASE("Attention: gradients are central differences, also at ten times the initial values") {
-  // Gradients are zero at padding and outside of local-m's window.
-  const GradcheckOptions options{.step = 2e-4, .allow_zero = true};
-  for_all([&](const Setting& s) {
-    CHECK(gradcheck(
-        s.params, [&] { return s.at(3).context; }, options));
-    CHECK(gradcheck(
-        s.params, [&] { return s.at(3).weights; }, options));
-    for (const auto& [name, w] : s.params) {
-      Tensor values = w.value();
-      if (name.starts_with("score.") || name.ends_with("_p")) copy(values * 10.0, values);
-    }
-    CHECK(gradcheck(
-        s.params, [&] { return s.at(2).context; }, options));
-  });
-}
-
 /// Numbers of tests/golden/make_attention.py, of sizes 2, for step 2 and windows of 3 positions.
 void check_golden(const Golden& golden, ScoreOptions score, Window window) {
   Parameters params(1, DType::f64);
@@ -169,20 +152,6 @@ TEST_CASE("Attention: weights are 0 on padding and outside of the window, and su
           CHECK(total == doctest::Approx(1).epsilon(1e-12));
         }
       }
-    }
-  });
-}
-
-TEST_CASE("Attention: a sentence gives the same result in a padded batch and alone") {
-  for_all([](const Setting& s) {
-    const AttentionResult all = s.at(2);
-    for (Index b = 0; b < kBatch; ++b) {
-      const Index length = kLengths[static_cast<std::size_t>(b)];
-      const auto own = [&](const Var& x) { return test::sentence(x.value(), b, length); };
-      const AttentionResult alone = s.attention(
-          {.state = s.state.value().slice(b, b + 1), .past = {2, own(s.coverage), own(s.weights)}},
-          s.attention.precompute(own(s.h), ones({length, 1}, DType::f64)));
-      CHECK(difference(all.context.value().slice(b, b + 1), alone.context.value()) < 1e-12);
     }
   });
 }

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <attune/autograd/gradcheck.hpp>
 #include <attune/nn/attention.hpp>
 
 #include "nn/tools.hpp"
@@ -76,22 +75,6 @@ const std::string kKinds[] = {"additive", "general", "multi_head"};
 constexpr nn::Window kWindows[] = {nn::Window::global, nn::Window::local_monotonic,
                                    nn::Window::local_predictive};
 const std::vector<Index> kLengths = {5, 3, 1};
-
-TEST_CASE("coverage: gradients through the coverage of several steps are central differences") {
-  for (const std::string& kind : kKinds) {
-    for (nn::Window window : kWindows) {
-      const Reader reader(kind, window);
-      INFO(kind << ", window " << static_cast<int>(window));
-      CHECK(gradcheck(reader.params,
-                      [&] {
-                        const auto [context, coverage, loss] =
-                            reader(reader.query, reader.memory, mask_of(5, kLengths));
-                        return test::flat({context, coverage, loss});
-                      },
-                      {.step = 1e-4, .allow_zero = true}));
-    }
-  }
-}
 
 TEST_CASE("coverage: zero on padding; a sentence in a batch has the loss that it has alone") {
   for (const std::string& kind : kKinds) {

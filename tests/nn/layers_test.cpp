@@ -1,6 +1,5 @@
 // The layers without recurrence.
 #include <atomic>
-#include <cmath>
 #include <functional>
 #include <string>
 #include <thread>
@@ -83,53 +82,6 @@ TEST_CASE("parallel_for: a pullback in a tile detects that a tensor was modified
   x.mutable_data<float>();
   CHECK_THROWS_WITH_AS(static_cast<void>(backward(sum(y))),
                        doctest::Contains("backward of parallel: a tensor (2)"), Error);
-}
-
-TEST_CASE("layers: gradients are central differences, also at ten times the initial values") {
-  using Layer = std::function<Var(const Var& x, const Tensor& mask)>;  // x (6, 2, 4)
-  struct Case {
-    std::string name;
-    std::function<Layer(const nn::Scope&)> make;
-  };
-  const auto conv = [](const nn::Scope& scope, bool masked) -> Layer {
-    return [layer = nn::Conv1d(scope, 4, 2, {.width = 3, .stride = 2, .padding = 1}), masked](
-               auto& x, auto& mask) {
-      return layer({x, masked ? mask : Tensor()}).x;
-    };
-  };
-  const auto attention = [](const nn::Scope& scope, nn::Causal causal) -> Layer {
-    return [layer = nn::MultiHeadAttention(scope, 4, {.heads = 2, .causal = causal})](
-               auto& x, auto& mask) { return layer.self(x * 0.3, mask); };
-  };
-  const Case cases[] = {
-      {"linear",
-       [](auto& s) -> Layer {
-         return [layer = nn::Linear(s, 4, 5)](auto& x, auto&) { return layer(x); };
-       }},
-      {"layer norm",
-       [](auto& s) -> Layer {
-         return [layer = nn::LayerNorm(s, 4)](auto& x, auto&) { return layer(x); };
-       }},
-      {"convolution", [&](auto& s) { return conv(s, false); }},
-      {"convolution with a mask", [&](auto& s) { return conv(s, true); }},
-      {"self-attention", [&](auto& s) { return attention(s, nn::Causal::no); }},
-      {"causal self-attention", [&](auto& s) { return attention(s, nn::Causal::yes); }},
-  };
-  for (const Case& c : cases) {
-    for (const double factor : {1.0, 10.0}) {
-      INFO(c.name, ", ", factor);
-      nn::Parameters params(1, DType::f64);
-      const Layer layer = c.make(params);
-      test::scale_parameters(params, factor);
-      const Var x = params.add("x", {6, 2, 4}, nn::init::normal(1));
-      // Padding has no gradient: zeros are in order.
-      CHECK(gradcheck(params,
-                      [&] {
-                        return layer(x, mask_of(6, {6, 3}));
-                      },
-                      {.step = 2e-4, .allow_zero = true}));
-    }
-  }
 }
 
 /// y of x, and the gradients of x and all parameters from that of y, are those of the file.

@@ -22,9 +22,8 @@ using States = Stack::State;
 
 /// A stack, with x and initial states as parameters, so that their gradients are compared too.
 struct Setting {
-  Setting(nn::Cell cell, const nn::StackedOptions& options, double scale = 1)
+  Setting(nn::Cell cell, const nn::StackedOptions& options)
       : stack(params, kIn, kHidden, options, {.cell = cell}) {
-    test::scale_parameters(params, scale);
     x = params.add("x", {kSteps, kBatch, kIn}, nn::init::normal(1));
     for (Index l = 1; l <= options.layers; ++l) {
       const auto add = [&](const char* name) {
@@ -39,7 +38,6 @@ struct Setting {
   Stack stack;
   Var x;
   States initial;
-  Tensor mask = mask_of(kSteps, kLengths);
 };
 
 /// All defined parts, concatenated.
@@ -58,21 +56,6 @@ void for_all(F f) {
       f(cell, nn::StackedOptions{.layers = layers});
     }
   }
-}
-
-TEST_CASE("recurrent: gradients are central differences, also at ten times the initial values") {
-  for_all([](nn::Cell cell, const nn::StackedOptions& options) {
-    for (const double scale : {1.0, 10.0}) {
-      for (const Direction direction : {Direction::forward, Direction::backward}) {
-        INFO("scale ", scale);
-        const Setting s(cell, options, scale);
-        const auto run = [&] {
-          return flat(s.stack(s.x, {.mask = s.mask, .initial = s.initial, .direction = direction}));
-        };
-        CHECK(gradcheck(s.params, run, {.step = scale > 1 ? 5e-5 : 1e-3}));
-      }
-    }
-  });
 }
 
 TEST_CASE("recurrent: single steps equal the whole sequence, values and gradients") {

@@ -12,45 +12,9 @@ struct Sizes {
   Index m, k, n;
 };
 
-/// Relative tolerance, for sums of K products of normal numbers, which grow as √K.
-double product_tolerance(DType dtype) { return dtype == DType::f32 ? 1e-5 : 1e-13; }
-
-void check_product(const Sizes& s, Transpose t, DType dtype) {
-  CAPTURE(s.m);
-  CAPTURE(s.k);
-  CAPTURE(s.n);
-  CAPTURE(t.a);
-  CAPTURE(t.b);
-  const Tensor a = randn(t.a ? Shape{s.k, s.m} : Shape{s.m, s.k}, dtype);
-  const Tensor b = randn(t.b ? Shape{s.n, s.k} : Shape{s.k, s.n}, dtype, 2);
-  const Tensor expected =
-      naive::matmul(t.a ? naive::transpose(a) : a, t.b ? naive::transpose(b) : b);
-  CHECK(difference(matmul(a, b, t), expected) <= product_tolerance(dtype));
-}
-
 constexpr Transpose all_transposes[] = {{}, {.a = true}, {.b = true}, {.a = true, .b = true}};
 
 }  // namespace
-
-TEST_CASE("matmul: all transposes, small and odd sizes, one row, one column, K = 1") {
-  for (const Sizes& s : {Sizes{3, 4, 5}, Sizes{1, 7, 5}, Sizes{7, 3, 1}, Sizes{1, 1, 1},
-                         Sizes{5, 1, 3}, Sizes{1, 9, 1}, Sizes{1, 1, 6}, Sizes{17, 13, 19}}) {
-    for (const Transpose& t : all_transposes) {
-      check_product(s, t, DType::f64);
-      check_product(s, t, DType::f32);
-    }
-  }
-}
-
-TEST_CASE("matmul: sizes around the borders of a tile") {
-  for (const Index m : {1, 2, 255, 256, 257}) {
-    for (const Index n : {255, 257, 513}) {
-      for (const Transpose& t : all_transposes) check_product({m, 5, n}, t, DType::f64);
-    }
-  }
-  check_product({600, 3, 600}, {}, DType::f64);
-  check_product({300, 33, 260}, {.a = true, .b = true}, DType::f32);
-}
 
 TEST_CASE(
     "matmul: a reused weight gives the same bits as a fresh copy, also after a modification") {
@@ -90,13 +54,7 @@ TEST_CASE("matmul: the packed cache of a weight is freed with the weight") {
   CHECK(buffer_statistics().in_use == before);
 }
 
-TEST_CASE("matmul: leading axes of a are folded into rows; there may be no rows") {
-  const Tensor a = randn({2, 3, 4}, DType::f64), b = randn({4, 5}, DType::f64, 2);
-  CHECK(difference(matmul(a, b), naive::matmul(a, b)) <= 1e-14);
-  CHECK(difference(matmul(a, naive::transpose(b), {.b = true}), naive::matmul(a, b)) <= 1e-14);
-  const Tensor vector = randn({4}, DType::f64, 3);
-  CHECK(matmul(vector, b).shape() == Shape{5});
-  CHECK(difference(matmul(vector, b), naive::matmul(vector, b)) <= 1e-14);
+TEST_CASE("matmul: extents may be 0") {
   CHECK(matmul(zeros({0, 3}), zeros({3, 2})).shape() == Shape{0, 2});
   CHECK(matmul(zeros({2, 3}), zeros({3, 0})).shape() == Shape{2, 0});
   CHECK(identical(matmul(zeros({2, 0}), zeros({0, 3})), zeros({2, 3})));

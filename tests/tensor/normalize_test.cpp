@@ -106,15 +106,6 @@ TEST_CASE("softmax, sparsemax: more columns than one block, more elements than o
   }
 }
 
-TEST_CASE("softmax: a column gives the same bits alone and among others") {
-  const Tensor x = randn({37, 3}), mask = greater(randn({37, 3}, DType::f32, 2), -1.0);
-  for (Index b = 0; b < 3; ++b) {
-    const auto column = [&](const Tensor& of) { return slice(of, 1, b, b + 1); };
-    CHECK(identical(softmax(column(x), 0), column(softmax(x, 0))));
-    CHECK(identical(softmax(column(x), 0, column(mask)), column(softmax(x, 0, mask))));
-  }
-}
-
 TEST_CASE("softmax: logits of 1000 and of -∞") {
   CHECK(difference(softmax(reals({3}, {1000, 1000, -1000}), 0), reals({3}, {0.5, 0.5, 0})) == 0);
   CHECK(difference(softmax(reals({2}, {-1000, -1000}), 0), reals({2}, {0.5, 0.5})) == 0);
@@ -132,11 +123,6 @@ TEST_CASE("softmax: a mask broadcasts and may have any dtype") {
       CHECK(identical(softmax(x, axis, mask), softmax(x, axis, whole)));
     }
   }
-}
-
-TEST_CASE("log_softmax: equals the logarithm of softmax, also for large logits") {
-  CHECK(difference(log_softmax(reals({3}, {1000, 0, -1000}), 0), reals({3}, {0, -1000, -2000})) ==
-        0);
 }
 
 TEST_CASE("cross_entropy_forward: a masked row has loss 0; a target out of range is an error") {

@@ -1,7 +1,6 @@
 // Products in bf16 and bf16x3. The expected values follow the definition: factors are rounded to
 // bf16, or to sums of two bf16, and sums are f32.
 
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>

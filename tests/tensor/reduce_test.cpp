@@ -18,22 +18,6 @@ TEST_CASE("sum: adds many f32 numbers without loss") {
   CHECK(sum(full({1 << 20}, 0.1)).item() == doctest::Approx((1 << 20) * 0.1f).epsilon(1e-7));
 }
 
-TEST_CASE("sum: over any axes it equals a loop over elements") {
-  const Tensor x = randn({3, 2, 5, 4}, DType::f64);
-  for (unsigned chosen = 1; chosen < 16; ++chosen) {
-    std::vector<int> axes, from_end;
-    for (int axis = 0; axis < 4; ++axis) {
-      if (chosen >> axis & 1) axes.push_back(axis), from_end.insert(from_end.begin(), axis - 4);
-    }
-    CAPTURE(chosen);
-    CHECK(difference(sum(x, axes), naive::sum(x, axes)) <= 1e-14);
-    CHECK(difference(sum(x, axes, KeepAxes::yes), naive::sum(x, axes, true)) <= 1e-14);
-    CHECK(identical(sum(x, from_end), sum(x, axes)));
-  }
-  CHECK(difference(sum(x), naive::sum(x, {0, 1, 2, 3})) <= 1e-14);
-  CHECK(sum(x, {}, KeepAxes::yes).shape() == Shape{1, 1, 1, 1});
-}
-
 TEST_CASE("sum: extents larger than one tile or block of columns") {
   for (const Shape& shape : {Shape{3, 700}, Shape{700, 3}, Shape{2, 300, 270}, Shape{40000}}) {
     const Tensor x = randn(shape, DType::f64, 2);
@@ -65,11 +49,7 @@ TEST_CASE("mean: equals the sum divided by the number of elements") {
 
 TEST_CASE("sum_to: sums over broadcast axes") {
   const Tensor x = randn({3, 2, 5}, DType::f64, 4);
-  CHECK(difference(sum_to(x, {5}), naive::sum(x, {0, 1})) <= 1e-14);
   CHECK(difference(sum_to(x, {2, 1}), naive::sum(x, {0, 2}).reshape({2, 1})) <= 1e-14);
-  CHECK(difference(sum_to(x, {3, 1, 5}), naive::sum(x, {1}, true)) <= 1e-14);
-  CHECK(difference(sum_to(x, {}), naive::sum(x, {0, 1, 2})) <= 1e-14);
-  CHECK(difference(sum_to(x, {1, 1, 1}), naive::sum(x, {0, 1, 2}, true)) <= 1e-14);
   CHECK(identical(sum_to(x, {3, 2, 5}), x));
   CHECK(identical(sum_to(x.reshape({1, 3, 10}), {3, 10}), x.reshape({3, 10})));
   CHECK(error_of([&] { sum_to(x, {2}); }).starts_with("sum_to: "));

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <span>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 

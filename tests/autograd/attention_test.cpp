@@ -55,18 +55,32 @@ TEST_CASE("attention: a query gives the same bits alone and among others") {
   }
 }
 
-TEST_CASE("attention: blocks of queries and keys and their weights equal the definition") {
+TEST_CASE("attention: blocks of queries and keys equal the definition") {
   const std::vector<Tensor> inputs{randn({70, 2, 8}, DType::f64),
                                    randn({300, 2, 16}, DType::f64, 2)};
   const FusedAttentionOptions o{.heads = 2, .causal = true};
+  CHECK(function_difference(
+            [&](const std::vector<Var>& v) { return attention(v[0], v[1], o); },
+            [&](const std::vector<Var>& v) { return reference::attention(v[0], v[1], o); },
+            inputs) <= 1e-12);
+}
+
+TEST_CASE("attention_weights: the mean over the heads, 0 where a query or key takes no part") {
+  const Tensor q = randn({70, 2, 8}, DType::f64), kv = randn({3, 2, 16}, DType::f64, 2);
+  FusedAttentionOptions o{.heads = 2, .mask = reals({3, 2}, {1, 1, 1, 0, 0, 0})};
+  const Tensor all = attention_weights(q, kv, o).value();
+  REQUIRE(all.shape() == Shape{70, 2, 3, 2});
+  CHECK(difference(attention_weights(q, kv, o, AttentionWeights::mean).value(), mean(all, {1})) <=
+        1e-15);
+  CHECK_FALSE(attention_weights(q, kv, o, AttentionWeights::no).defined());
+  const Tensor query = arange(140, DType::f64).reshape({70, 2}).to(DType::i32);
+  o.query_rows = where(query >= 3, query, -1);
+  o.key_rows = where(o.mask != 0, zeros({3, 2}, DType::i32), -1), o.mask = {};
+  const Tensor used = (query >= 3).to(DType::f64).reshape({70, 1, 1, 2});
+  CHECK(identical(attention_weights(q, kv, o).value(), all * used));
   for (const auto which : {AttentionWeights::per_head, AttentionWeights::mean}) {
-    const auto both = [](const AttentionWithWeights& of) { return joined({of.y, of.weights}); };
-    CHECK(function_difference(
-              [&](const std::vector<Var>& v) { return both(attention(v[0], v[1], o, which)); },
-              [&](const std::vector<Var>& v) {
-                return both(reference::attention(v[0], v[1], o, which));
-              },
-              inputs) <= 1e-12);
+    CHECK(attention_weights(q.slice(0, 0), kv, {.heads = 2}, which).value().size() == 0);
+    CHECK(attention_weights(q, kv.slice(0, 0), {.heads = 2}, which).value().size() == 0);
   }
 }
 
@@ -103,17 +117,12 @@ TEST_CASE("attention: storage without padding gives the bits and gradients of th
       FusedAttentionOptions with_mask = o, with_rows = o;
       with_mask.mask = mask;
       with_rows.query_rows = q_rows, with_rows.key_rows = kv_rows;
-      const Tensor used = (q_rows >= 0).to(DType::f32).reshape({4, 1, 1, 3});
-      const auto per_head = AttentionWeights::per_head;
       const Function expected = [&](const std::vector<Var>& v) {
-        const auto [y, weights] =
-            attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask, per_head);
-        const Tensor rows = where(q_rows >= 0, q_rows, 7);
-        return joined({slice(scatter_add(zeros({8, 8}), rows, y), 0, 0, 7), weights * used});
+        const Var y = attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask);
+        return slice(scatter_add(zeros({8, 8}), where(q_rows >= 0, q_rows, 7), y), 0, 0, 7);
       };
       const Function packed = [&](const std::vector<Var>& v) {
-        const auto [y, weights] = attention(v[0], v[1], with_rows, per_head);
-        return joined({y, weights * used});
+        return attention(v[0], v[1], with_rows);
       };
       const auto of_padded = value_and_gradients(expected, inputs),
                  of_packed = value_and_gradients(packed, inputs);

@@ -3,7 +3,6 @@
 #include <limits>
 #include <vector>
 
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/fused_attention.hpp>
 #include <attune/tensor/kernels/gemm.hpp>

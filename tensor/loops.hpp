@@ -97,9 +97,9 @@ inline constexpr Index widest_column_block = 64;
 /// A tensor of f32 or f64 seen along one axis, as (outer, n, inner). A column is the n elements
 /// along the axis. A block is up to `widest_column_block` neighbouring columns of one outer index.
 struct AxisView {
-  const char* operation;
+  const char* name;  // of the operation
   Index outer, n, inner;
-  AxisView(const char* operation, const Tensor& x, int axis) : operation(operation) {
+  AxisView(const char* operation, const Tensor& x, int axis) : name(operation) {
     require_floating(operation, x);
     axis = x.shape().axis(axis, operation);
     outer = x.shape().product(0, axis);
@@ -122,7 +122,7 @@ struct AxisView {
                         std::min(widest_column_block, inner - column)};
       body(block, data...);
     };
-    parallel_rows(operation, tensors, n == 0 ? 0 : outer * of_slab,
+    parallel_rows(name, tensors, n == 0 ? 0 : outer * of_slab,
                   rows_of_tile(n * std::min(widest_column_block, inner)), run);
   }
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
@@ -61,23 +64,47 @@ Var weighted_sum(const Var& weights, const Var& memory) {
 }
 
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options) {
-  return attention(q, kv, options, AttentionWeights::no).y;
+  const AttentionForward forward = attention_forward(q.value(), kv.value(), options);
+  return record("attention", forward.y)
+      .joint({q, kv}, [=, q = q.value(), kv = kv.value()](auto dy, const auto& dx) {
+        AttentionBackward d = attention_backward(q, kv, options, forward, dy[0]);
+        if (dx[0]) dx[0]->add(std::move(d.dq));
+        if (dx[1]) dx[1]->add(std::move(d.dkv));
+      });
 }
 
-AttentionWithWeights attention(const Var& q, const Var& kv, const FusedAttentionOptions& options,
-                               AttentionWeights which) {
-  const AttentionForward forward = attention_forward(q.value(), kv.value(), options);
-  const Tensor weights = attention_weights(q.value(), kv.value(), options, forward, which);
-  Recording result = weights.defined() ? record("attention", {forward.y, weights})
-                                       : record("attention", forward.y);
-  result.joint({q, kv}, [=, q = q.value(), kv = kv.value()](auto dy, const auto& dx) {
-    AttentionBackward d = attention_backward(q, kv, options, forward,
-                                             dy[0].defined() ? dy[0] : zeros(q.shape(), q.dtype()),
-                                             dy.size() > 1 ? dy[1] : Tensor());
-    if (dx[0]) dx[0]->add(std::move(d.dq));
-    if (dx[1]) dx[1]->add(std::move(d.dkv));
-  });
-  return {result.output(0), weights.defined() ? result.output(1) : Var()};
+Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& o,
+                      AttentionWeights weights) {
+  if (weights == AttentionWeights::no) return {};
+  ShapeCheck check("attention_weights");
+  check("q", q, "T B D")("kv", kv, "S B 2D");
+  const Index T = check['T'], S = check['S'], B = check['B'], D = check['D'], A = D / o.heads;
+  const auto heads_of = [&](const Var& x) {  // (n, B, D) -> (B, K, n, A)
+    return permute(reshape(x, {x.dim(0), B, o.heads, A}), {1, 2, 0, 3});
+  };
+  Tensor seen = ones({B, 1, T, S}, q.dtype());
+  const auto remove = [&](const Tensor& used, Index queries, Index keys) {
+    seen = seen * permute(used.to(q.dtype()), {1, 0}).reshape({B, 1, queries, keys});
+  };
+  if (o.mask.defined()) remove(o.mask, 1, S);
+  if (o.key_rows.defined()) remove(o.key_rows >= 0, 1, S);
+  if (o.query_rows.defined()) remove(o.query_rows >= 0, T, 1);
+  if (o.causal) {
+    const Tensor last = arange(T, q.dtype()) + static_cast<double>(S - T);
+    seen = seen * less_equal(arange(S, q.dtype()), last.reshape({T, 1}));
+  }
+  const Var queries = heads_of(q), keys = heads_of(slice(kv, -1, 0, D));
+  constexpr Index block = 64;  // bounds the memory
+  std::vector<Var> all;
+  for (Index begin = 0; begin == 0 || begin < T; begin += block) {
+    const Index end = std::min(T, begin + block);
+    const Var scores = batched_matmul(slice(queries, 2, begin, end), keys, {.b = true});
+    const Var w = softmax(scores / std::sqrt(static_cast<double>(A)), -1,
+                          Mask::unchecked(slice(seen, 2, begin, end)));
+    all.push_back(weights == AttentionWeights::mean ? permute(mean(w, {1}), {1, 2, 0})
+                                                    : permute(w, {2, 1, 3, 0}));
+  }
+  return concat(all, 0);
 }
 
 Var window(const Var& x, const Tensor& positions) {

@@ -23,13 +23,15 @@ Var weighted_sum(const Var& weights, const Var& memory);
 /// Scaled dot-product attention: q (T, B, D), kv (S, B, 2D) -> (T, B, D), without storing weights.
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {});
 
-struct AttentionWithWeights {
-  Var y;        // in q's shape
-  Var weights;  // (T, K, S, B), mean: (T, S, B), no: undefined; before dropout
-};
-/// The same, with the weights, whose gradient is propagated too.
-AttentionWithWeights attention(const Var& q, const Var& kv, const FusedAttentionOptions& options,
-                               AttentionWeights weights);
+/// The attention weights that a call returns: none, those of each head (T, K, S, B), or their mean
+/// over the heads (T, S, B).
+enum class AttentionWeights { no, per_head, mean };
+
+/// The weights of attention before dropout, exactly 0 where a query or key does not take part;
+/// undefined for AttentionWeights::no. q and kv contain padding: query_rows and key_rows only mark
+/// it. Unless history is recorded, the scores of at most 64 queries are in memory at once.
+Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& options = {},
+                      AttentionWeights weights = AttentionWeights::per_head);
 
 /// Selects positions of each sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or
 /// (W, B, D). The result is 0 where the position is -1.

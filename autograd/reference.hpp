@@ -70,35 +70,17 @@ inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence
 /// Scaled dot-product attention of T queries to S keys in each of K heads of A = D / K elements
 /// (Vaswani et al., 2017, equation 1 and section 3.2.2):
 ///     y_k = softmax(q_k k_kᵀ / √A) v_k
-inline AttentionWithWeights attention(const Var& q, const Var& kv,
-                                      const FusedAttentionOptions& o = {},
-                                      AttentionWeights which = AttentionWeights::per_head) {
+inline Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {}) {
   const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1), D = q.dim(2);
-  const auto heads_of = [&](const Var& x) {  // (n, B, D) -> (B, heads, n, A)
-    return permute(reshape(x, {x.dim(0), B, o.heads, D / o.heads}), {1, 2, 0, 3});
-  };
-  Tensor seen = ones({B, 1, T, S}, q.dtype());
-  if (o.mask.defined()) {
-    seen = seen * permute(o.mask.to(q.dtype()), {1, 0}).reshape({B, 1, 1, S});
-  }
-  if (o.causal) {
-    const Tensor last = arange(T, q.dtype()) + static_cast<double>(S - T);
-    seen = seen * less_equal(arange(S, q.dtype()), last.reshape({T, 1}));
-  }
-  const std::vector<Var> k_v = split(kv, {D, D}, -1);
-  const Var scores = batched_matmul(heads_of(q), heads_of(k_v[0]), {.b = true});
-  const Var weights = softmax(scores / std::sqrt(static_cast<double>(D / o.heads)), -1,
-                              Mask::unchecked(broadcast_to(seen, scores.shape())));
-  Var kept = weights;
+  Var weights = permute(attention_weights(q, kv, o), {3, 1, 0, 2});  // (B, K, T, S)
   if (o.dropout > 0) {
     std::vector<double> factors(static_cast<std::size_t>(weights.value().size()));
     Random(o.random).dropout(o.dropout, std::span(factors));
-    kept = weights * Tensor::of<double>(weights.shape(), factors).to(q.dtype());
+    weights = weights * Tensor::of<double>(weights.shape(), factors).to(q.dtype());
   }
-  const Var read = permute(batched_matmul(kept, heads_of(k_v[1])), {2, 0, 1, 3});
-  const Var returned = which == AttentionWeights::mean ? permute(mean(weights, {1}), {1, 2, 0})
-                                                       : permute(weights, {2, 1, 3, 0});
-  return {reshape(read, {T, B, D}), which == AttentionWeights::no ? Var() : returned};
+  const Var values = reshape(slice(kv, -1, D, 2 * D), {S, B, o.heads, D / o.heads});
+  const Var read = batched_matmul(weights, permute(values, {1, 2, 0, 3}));
+  return reshape(permute(read, {2, 0, 1, 3}), {T, B, D});
 }
 
 /// e_sb = v · tanh(q_b + k_sb)  (Bahdanau, Cho and Bengio, 2014, appendix A.1.2), and with coverage

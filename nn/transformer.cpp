@@ -30,7 +30,9 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights 
     *random =
         random->ahead(static_cast<std::uint64_t>(check['T'] * check['B'] * o.heads * check['S']));
   }
-  return attention(q, kv, o, weights);
+  const Var y = attention(q, kv, o);
+  if (weights == Weights::no) return {y, {}};
+  return {y, attention_weights(queries.unpack(q), keys.unpack(kv), o, weights)};
 }
 
 /// Positional encodings (section 3.5) of the positions begin .. end - 1: (end - begin, size)

@@ -42,7 +42,10 @@ struct MultiHeadOptions {
   double dropout = 0;  // rate of the dropout on the weights, in training mode
 };
 
-using MultiHeadResult = AttentionWithWeights;
+struct MultiHeadResult {
+  Var y;        // in the shape of the query
+  Var weights;  // (T, K, S, B), mean: (T, S, B), no: undefined; before dropout
+};
 
 /// Key-value cache of one layer: of the previous decoder steps, or of the memory. The keys and
 /// values at position s of hypothesis b are row rows[s, b] of keys_values[s]. Hypotheses share the

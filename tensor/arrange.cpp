@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune {
@@ -143,8 +143,8 @@ Tensor cumsum(const Tensor& x, int axis, Direction direction) {
   if (x.dtype() == DType::i32) return to_i32("cumsum", cumsum(x.to(DType::f64), axis, direction));
   const detail::AxisView view("cumsum", x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "cumsum");
-  const auto compute = [&]<class T>(Index block, const T* from, T* to) {
-    const auto [first, width] = view.block(block);
+  const auto compute = [&]<class T>(auto block, const T* from, T* to) {
+    const auto [first, width] = block;
     double total[detail::widest_column_block] = {};
     for (Index i = 0; i < view.n; ++i) {
       const Index step = direction == Direction::forward ? i : view.n - 1 - i;
@@ -153,7 +153,7 @@ Tensor cumsum(const Tensor& x, int axis, Direction direction) {
         to[row + j] = static_cast<T>(total[j] += static_cast<double>(from[row + j]));
     }
   };
-  parallel_rows("cumsum", std::tie(x, y), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, y), compute);
   return y;
 }
 

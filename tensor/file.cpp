@@ -31,9 +31,11 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
   return file.sync() && file.close();
 }
 
-/// Syncs a new or renamed directory entry to the disk.
+/// Syncs a new or renamed directory entry to the disk, unless the directory may not be read.
 void sync_directory_of(const std::filesystem::path& path) {
-  if (!platform::sync_directory(path.has_parent_path() ? path.parent_path().string() : "."))
+  File directory(path.has_parent_path() ? path.parent_path().string() : ".",
+                 File::Access::directory);
+  if (directory.is_open() ? !directory.sync() : errno != EACCES)
     fail_with_errno(path, "its directory cannot be flushed to the disk");
 }
 

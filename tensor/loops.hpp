@@ -77,19 +77,81 @@ constexpr Index rows_of_tile(Index work) {
 template <class Tensors, class F>
 void parallel_rows(const char* operation, const Tensors& tensors, Index rows, Index tile,
                    const F& f) {
-  const auto compute = [&]<class T, std::size_t... I>(T, std::index_sequence<I...>) {
-    const std::tuple data{detail::elements<T>(std::get<I>(tensors))...};
+  visit_elements(operation, tensors, [&](auto*... data) {
     parallel_for(ceil_div(rows, tile), [&](Index i) {
       const Index begin = i * tile, end = std::min(rows, begin + tile);
-      if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(get<I>(data))...>) {
-        f(begin, end, get<I>(data)...);
+      if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(data)...>) {
+        f(begin, end, data...);
       } else {
-        for (Index row = begin; row < end; ++row) f(row, get<I>(data)...);
+        for (Index row = begin; row < end; ++row) f(row, data...);
       }
     });
-  };
-  visit_floating(operation, get<0>(tensors), compute,
-                 std::make_index_sequence<std::tuple_size_v<Tensors>>());
+  });
 }
 
+namespace detail {
+
+/// Most columns that a kernel processes together.
+inline constexpr Index widest_column_block = 64;
+
+/// A tensor of f32 or f64 seen along one axis, as (outer, n, inner). A column is the n elements
+/// along the axis. A block is up to `widest_column_block` neighbouring columns of one outer index.
+struct AxisView {
+  const char* name;  // of the operation
+  Index outer, n, inner;
+  AxisView(const char* operation, const Tensor& x, int axis) : name(operation) {
+    require_floating(operation, x);
+    axis = x.shape().axis(axis, operation);
+    outer = x.shape().product(0, axis);
+    n = x.dim(axis);
+    inner = x.shape().product(axis + 1, x.rank());
+  }
+
+  /// The offset of a block's first element, and its number of columns. Rows are `inner` apart.
+  struct Block {
+    Index first, width;
+  };
+
+  /// parallel_rows over the blocks (none if the axis is empty): calls body(block, pointers...).
+  template <class Tensors, class Body>
+  void for_blocks(const Tensors& tensors, const Body& body) const {
+    const Index of_slab = ceil_div(inner, widest_column_block);
+    const auto run = [&](Index i, auto*... data) {
+      const Index column = i % of_slab * widest_column_block;
+      const Block block{i / of_slab * n * inner + column,
+                        std::min(widest_column_block, inner - column)};
+      body(block, data...);
+    };
+    parallel_rows(name, tensors, n == 0 ? 0 : outer * of_slab,
+                  rows_of_tile(n * std::min(widest_column_block, inner)), run);
+  }
+
+  /// Offset in the result with extent 1 along the axis, for the column that begins at `first` in x.
+  Index reduced(Index first) const { return first / (n * inner) * inner + first % (n * inner); }
+
+  /// Calls body(offset, j) for the elements of a block, row by row; j is the column in the block.
+  template <class Body>
+  void for_elements(const Block& block, const Body& body) const {
+    for (Index i = 0; i < n; ++i) {
+      for (Index j = 0; j < block.width; ++j) body(block.first + i * inner + j, j);
+    }
+  }
+};
+
+/// Σ_i f(i) as 8 independent sums, to vectorise. Trailing zeros do not change the result.
+template <class F>
+double sum_in_lanes(Index n, F f) {
+  constexpr Index lanes = 8;
+  double sums[lanes] = {};
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (Index lane = 0; lane < lanes; ++lane) sums[lane] += f(i + lane);
+  }
+  for (; i < n; ++i) sums[i % lanes] += f(i);
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+}  // namespace detail
 }  // namespace attune

@@ -5,7 +5,6 @@
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/blas.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
-#include <attune/tensor/kernels/packed.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/kernels/simd/tiles.hpp>
 #include <attune/tensor/loops.hpp>

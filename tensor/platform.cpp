@@ -38,19 +38,9 @@ std::ptrdiff_t repeated(F call) {
   return result;
 }
 
-bool synced(int file) { return ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP; }
-
-int flags_of(File::Access access) {
-  switch (access) {
-    case File::Access::read:
-      return O_RDONLY;
-    case File::Access::read_at_once:
-      return O_RDONLY | O_NONBLOCK | O_NOCTTY;  // no effect on regular files
-    case File::Access::overwrite:
-      break;
-  }
-  return O_WRONLY | O_CREAT | O_TRUNC;
-}
+/// Flags of `open` for each File::Access. Without waiting has no effect on regular files.
+constexpr int flags[] = {O_RDONLY, O_RDONLY | O_NONBLOCK | O_NOCTTY, O_RDONLY | O_DIRECTORY,
+                         O_WRONLY | O_CREAT | O_TRUNC};
 
 /// True if `path` still names the open file: the previous owner of the lock may have removed it.
 bool is_at(int file, const std::string& path) {
@@ -63,7 +53,7 @@ bool is_at(int file, const std::string& path) {
 }  // namespace
 
 File::File(const std::string& path, Access access, unsigned permissions)
-    : number_(::open(path.c_str(), flags_of(access) | O_CLOEXEC, permissions)) {}
+    : number_(::open(path.c_str(), flags[static_cast<int>(access)] | O_CLOEXEC, permissions)) {}
 
 std::optional<std::size_t> File::size() const {
   struct stat status;
@@ -88,19 +78,9 @@ bool File::write(std::string_view bytes) {
   return true;
 }
 
-bool File::sync() { return synced(number_); }
+bool File::sync() { return ::fsync(number_) == 0 || errno == EINVAL || errno == ENOTSUP; }
 
 bool File::close() { return !is_open() || ::close(std::exchange(number_, -1)) == 0; }
-
-bool sync_directory(const std::string& directory) {
-  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return errno == EACCES;
-  const bool done = synced(file);
-  const int reason = errno;
-  ::close(file);
-  errno = reason;
-  return done;
-}
 
 bool is_writable_directory(const std::string& directory) {
   return ::access(directory.c_str(), W_OK | X_OK) == 0;

@@ -22,8 +22,9 @@ namespace attune::platform {
 /// An open file, closed on destruction.
 class File {
  public:
-  /// `read_at_once` does not wait for the writer of a pipe. `overwrite` creates or empties the file.
-  enum class Access { read, read_at_once, overwrite };
+  /// `read_at_once` does not wait for the writer of a pipe. A `directory` can only be synced.
+  /// `overwrite` creates or empties the file.
+  enum class Access { read, read_at_once, directory, overwrite };
   /// `permissions` are those of a new file.
   explicit File(const std::string& path, Access access, unsigned permissions = 0644);
   File(const File&) = delete;
@@ -38,7 +39,8 @@ class File {
   std::ptrdiff_t read(std::span<std::byte> to);
   std::ptrdiff_t read(std::span<std::byte> to, std::size_t at);
   bool write(std::string_view bytes);
-  /// Flushes to the disk. True also if the file has none, such as a pipe.
+  /// Flushes to the disk: the contents, or the new and renamed entries of a directory. True also if
+  /// there is no disk, as for a pipe, or if the file system does not support it.
   bool sync();
   /// Some file systems report a full disk only at this point.
   bool close();
@@ -47,9 +49,6 @@ class File {
   int number_;
 };
 
-/// Flushes a new or renamed entry of a directory to the disk. True also if the file system does not
-/// support it, or if the directory may not be read.
-bool sync_directory(const std::string& directory);
 /// True if this process may create files in the directory.
 bool is_writable_directory(const std::string& directory);
 

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/reduce.hpp>
 
 namespace attune {
@@ -74,8 +74,7 @@ Tensor norm_along(const Tensor& x, int axis) {
   const detail::AxisView view("norm", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "norm");
   fill(y, 0);  // where the axis is empty
-  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
-    const detail::AxisView::Block block = view.block(i);
+  const auto compute = [&]<class T>(auto block, const T* from, T* to) {
     double total[detail::widest_column_block] = {};
     view.for_elements(block, [&](Index at, Index j) {
       const double v = from[at];
@@ -87,7 +86,7 @@ Tensor norm_along(const Tensor& x, int axis) {
           exact ? std::sqrt(total[j]) : scaled_norm(from + block.first + j, view.n, view.inner));
     }
   };
-  parallel_rows("norm", std::tie(x, y), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, y), compute);
   return y;
 }
 
@@ -159,8 +158,8 @@ MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation) {
   MaxAndIndex y{Tensor::uninitialized(shape, x.dtype(), operation),
                 Tensor::uninitialized(shape, DType::i32, operation)};
   auto* indices = y.indices.mutable_data<std::int32_t>();
-  const auto compute = [&]<class T>(Index block, const T* from, T* values) {
-    const auto [first, width] = view.block(block);
+  const auto compute = [&]<class T>(auto block, const T* from, T* values) {
+    const auto [first, width] = block;
     const Index to = view.reduced(first);
     std::copy_n(from + first, width, values + to);
     std::fill_n(indices + to, width, 0);
@@ -173,7 +172,7 @@ MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation) {
       }
     }
   };
-  parallel_rows(operation, std::tie(x, y.values), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, y.values), compute);
   return y;
 }
 
@@ -238,23 +237,21 @@ Tensor all(const Tensor& x, const Axes& axes, KeepAxes keep) {
 Tensor prod_forward(const Tensor& x, int axis) {
   const detail::AxisView view("prod", x, axis);
   Tensor y = full(x.shape().with(axis, 1), 1, x.dtype());
-  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
-    const detail::AxisView::Block block = view.block(i);
+  const auto compute = [&]<class T>(auto block, const T* from, T* to) {
     double product[detail::widest_column_block];
     std::fill_n(product, block.width, 1.0);
     view.for_elements(block, [&](Index at, Index j) { product[j] *= from[at]; });
     for (Index j = 0; j < block.width; ++j)
       to[view.reduced(block.first) + j] = static_cast<T>(product[j]);
   };
-  parallel_rows("prod", std::tie(x, y), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, y), compute);
   return y;
 }
 
 Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
   const detail::AxisView view("prod", x, axis);
   Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "prod");
-  const auto compute = [&]<class T>(Index i, const T* from, const T* d, T* to) {
-    const detail::AxisView::Block block = view.block(i);
+  const auto compute = [&]<class T>(auto block, const T* from, const T* d, T* to) {
     for (Index j = 0; j < block.width; ++j) {
       std::vector<double> before(view.n);  // products of the elements before each
       double product = d[view.reduced(block.first) + j];
@@ -270,7 +267,7 @@ Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
       }
     }
   };
-  parallel_rows("prod", std::tie(x, dy, dx), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, dy, dx), compute);
   return dx;
 }
 
@@ -278,12 +275,12 @@ Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape,
   Tensor dx = zeros(shape, dy.dtype());
   const detail::AxisView view("max", dx, axis);
   const auto* index = indices.data<std::int32_t>();
-  const auto compute = [&](Index block, const auto* from, auto* to) {
-    const auto [first, width] = view.block(block);
+  const auto compute = [&](auto block, const auto* from, auto* to) {
+    const auto [first, width] = block;
     const Index k = view.reduced(first);
     for (Index j = 0; j < width; ++j) to[first + index[k + j] * view.inner + j] = from[k + j];
   };
-  parallel_rows("max", std::tie(dy, dx), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(dy, dx), compute);
   return dx;
 }
 

@@ -3,7 +3,6 @@
 #include <limits>
 #include <vector>
 
-#include <attune/tensor/axis.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/fused_attention.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
@@ -124,27 +123,6 @@ struct HeadRows {
   T* operator[](Index i) const { return first + rows[i] * stride; }
 };
 
-/// Weights (T, K, S, B), or with heads = 1 their mean over the heads (T, S, B), to which each head
-/// adds its share.
-template <class T>
-struct WeightsOf {
-  WeightsOf(const Problem& problem, T* first, bool per_head)
-      : p(problem),
-        first(first),
-        heads(per_head ? p.options.heads : 1),
-        share(per_head ? T(1) : static_cast<T>(1.0 / static_cast<double>(p.options.heads))) {}
-  /// The weight of key 0 for the query at position t; that of key s has the offset s · B.
-  T* of(Index pair, Index t) const {
-    const Index head = heads == 1 ? 0 : pair % p.options.heads;
-    return first + (t * heads + head) * p.s * p.b + pair / p.options.heads;
-  }
-
-  const Problem& p;
-  T* first;  // null: none
-  Index heads;
-  std::remove_const_t<T> share;
-};
-
 /// y = factor · x
 template <class T>
 void copy_row(const T* x, T factor, Index n, T* y) {
@@ -239,27 +217,9 @@ class HeadWork {
     }
   }
 
-  /// Adds the weights of up to block_queries queries of a head, from query `first` on, to `all`.
-  void add_weights(Index pair, Index first, const T* norms, const WeightsOf<T>& all) {
-    taken_ = 0;
-    const Seen& of = seen(pair);
-    const Index end = std::min(first + block_queries, of.queries.count());
-    if (first >= end) return;
-    const Index n = of.until[end - 1];
-    keys_.pack(gathered(key_rows(kv_, pair), 0, n, 1), n, p_.a, block_keys, /*transposed=*/true);
-    const T* q = gathered(query_rows(q_, pair), first, end, scale_);
-    T* const scores = take(block_queries * block_keys);
-    const auto add = [&](Index i, Index key, std::span<const T> weights) {
-      T* const to = all.of(pair, of.queries.positions[first + i]);
-      for (std::size_t j = 0; j < weights.size(); ++j)
-        to[of.keys.positions[key + j] * p_.b] += all.share * weights[j];
-    };
-    for_weights(pair, q, first, end - first, n, norms, scores, add);
-  }
-
   /// Gradients of a whole head. dq, dkv have the layout of q, kv. Masked keys are not written.
-  void backward(Index pair, const T* y_data, const T* norms, const T* dy_data,
-                const WeightsOf<const T>& dw_data, T* dq_data, T* dkv_data) {
+  void backward(Index pair, const T* y_data, const T* norms, const T* dy_data, T* dq_data,
+                T* dkv_data) {
     taken_ = 0;
     const Seen& of = seen(pair);
     const Index a = p_.a, t = of.queries.count(), n = of.keys.count(),
@@ -286,13 +246,6 @@ class HeadWork {
       T delta[block_queries];
       for (Index i = 0; i < queries; ++i)
         delta[i] = simd::dot(dy + (first + i) * a, y[first + i], a);
-      if (dw_data.first) {
-        const auto add = [&](Index i, Index key, std::span<const T> w) {
-          delta[i] +=
-              simd::dot(w.data(), dw_row(dw_data, pair, first + i, key, w.size()), w.size());
-        };
-        for_weights(pair, q + first * a, first, queries, used, norms, weights, add);
-      }
       for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
         const Index width = std::min(block_keys, used - key), block = key / block_keys;
         const MatrixView<T> w{weights, queries, width, width}, dw{dweights, queries, width, width};
@@ -302,9 +255,8 @@ class HeadWork {
           const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
           const T* const norm = norms + 2 * (pair * p_.t + first + i);
           simd::run(simd::AttentionGradientRow<T>{weights + i * width, dweights + i * width,
-                                                  kept(pair, first + i, key, count),
-                                                  dw_row(dw_data, pair, first + i, key, count),
-                                                  norm[0], norm[1], delta[i]},
+                                                  kept(pair, first + i, key, count), norm[0],
+                                                  norm[1], delta[i]},
                     count);
           std::fill(weights + i * width + count, weights + (i + 1) * width, T(0));
           std::fill(dweights + i * width + count, dweights + (i + 1) * width, T(0));
@@ -338,36 +290,6 @@ class HeadWork {
   }
   const Seen& seen(Index pair) const { return p_.seen[pair / p_.options.heads]; }
 
-  /// Recomputes the weights of the queries [first, first + queries), whose scaled rows are `q`, for
-  /// the first n keys: use(query - first, key, weights from that key on), for each block of keys.
-  template <class Use>
-  void for_weights(Index pair, const T* q, Index first, Index queries, Index n, const T* norms,
-                   T* scores, const Use& use) {
-    const std::vector<Index>& until = seen(pair).until;
-    for (Index key = 0; key < until[first + queries - 1]; key += block_keys) {
-      const Index width = std::min(block_keys, n - key);
-      gemm<T>({q, queries, p_.a, p_.a}, keys_[key / block_keys], {scores, queries, width, width});
-      for (Index i = 0; i < queries; ++i) {
-        T* const row = scores + i * width;
-        const Index count = std::clamp<Index>(until[first + i] - key, 0, width);
-        const T* const norm = norms + 2 * (pair * p_.t + first + i);
-        simd::sum_exp(row, norm[0], count, row);
-        simd::scale(norm[1], row, count);
-        if (count > 0) use(i, key, std::span<const T>(row, count));
-      }
-    }
-  }
-
-  /// The gradients of a query's weights for `count` keys from key `first` on, or null.
-  const T* dw_row(const WeightsOf<const T>& dw, Index pair, Index query, Index first, Index count) {
-    if (!dw.first) return nullptr;
-    const Seen& of = seen(pair);
-    const T* const from = dw.of(pair, of.queries.positions[query]);
-    dw_.resize(static_cast<std::size_t>(count));
-    for (Index j = 0; j < count; ++j) dw_[j] = dw.share * from[of.keys.positions[first + j] * p_.b];
-    return dw_.data();
-  }
-
   /// Scratch memory for n elements, valid until the next head.
   T* take(Index n) {
     T* const scratch = memory_.template mutable_data<T>() + taken_;
@@ -399,7 +321,7 @@ class HeadWork {
   const T *q_, *kv_;
   Tensor memory_;
   Index taken_ = 0;
-  std::vector<T> kept_, dw_;
+  std::vector<T> kept_;
   PackedBlocks<T> keys_, values_, keys_across_, queries_, dy_;
   double scale_ = 1 / std::sqrt(static_cast<double>(p_.a));
 };
@@ -424,45 +346,21 @@ AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
   return {y, norms};
 }
 
-Tensor attention_weights(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o,
-                         const AttentionForward& forward, AttentionWeights weights) {
-  if (weights == AttentionWeights::no) return {};
-  const Problem p(q, kv, o);
-  const bool per_head = weights == AttentionWeights::per_head;
-  Tensor all = zeros(per_head ? Shape{p.t, o.heads, p.s, p.b} : Shape{p.t, p.s, p.b}, q.dtype());
-  // The heads of a sentence are in one unit of work if they are added.
-  const Index chunks = (p.t + block_queries - 1) / block_queries, heads = per_head ? 1 : o.heads;
-  const auto compute = [&]<class T>(Index i, Index last, const T* q_data, const T* kv_data,
-                                    const T* norms, T* data) {
-    for (HeadWork<T> work(p, q_data, kv_data); i < last; ++i) {
-      for (Index head = 0; head < heads; ++head)
-        work.add_weights(i / chunks * heads + head, i % chunks * block_queries, norms,
-                         {p, data, per_head});
-    }
-  };
-  parallel_rows("attention", std::tie(q, kv, forward.norms, all), p.pairs() / heads * chunks,
-                p.pairs_of_tile(), compute);
-  return all;
-}
-
 AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const FusedAttentionOptions& o,
-                                     const AttentionForward& forward, const Tensor& dy,
-                                     const Tensor& dweights) {
+                                     const AttentionForward& forward, const Tensor& dy) {
   const Problem p(q, kv, o);
   Tensor dq = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
   Tensor dkv = o.mask.defined() && !o.key_rows.defined()
                    ? zeros(kv.shape(), kv.dtype())
                    : Tensor::uninitialized(kv.shape(), kv.dtype(), "attention");
   const auto compute = [&]<class T>(Index pair, Index last, const T* q_data, const T* kv_data,
-                                    const T* y, const T* norms, const T* dy_data, const T* dw_data,
-                                    T* dq_data, T* dkv_data) {
-    const WeightsOf<const T> of_weights(p, dw_data, dw_data && dweights.rank() == 4);
+                                    const T* y, const T* norms, const T* dy_data, T* dq_data,
+                                    T* dkv_data) {
     for (HeadWork<T> work(p, q_data, kv_data); pair < last; ++pair)
-      work.backward(pair, y, norms, dy_data, of_weights, dq_data, dkv_data);
+      work.backward(pair, y, norms, dy_data, dq_data, dkv_data);
   };
-  const detail::OrNull dw{dweights};
-  parallel_rows("attention", std::tie(q, kv, forward.y, forward.norms, dy, dw, dq, dkv), p.pairs(),
+  parallel_rows("attention", std::tie(q, kv, forward.y, forward.norms, dy, dq, dkv), p.pairs(),
                 p.pairs_of_tile(), compute);
   return {dq, dkv};
 }

@@ -22,10 +22,6 @@ struct FusedAttentionOptions {
   Random random = Random(0);
 };
 
-/// The attention weights that a call returns: none, which is the fastest, those of each head
-/// (T, K, S, B), or their mean over the heads (T, S, B).
-enum class AttentionWeights { no, per_head, mean };
-
 /// Computes reference::attention (autograd/reference.hpp) of q (T, B, D) and kv (S, B, 2D), whose
 /// first D columns are keys and the others values. Blocks of queries are combined with blocks of
 /// keys by a running softmax (Dao et al., 2022, algorithm 1), so that memory is linear in T and S.
@@ -37,20 +33,13 @@ struct AttentionForward {
 AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
                                    const FusedAttentionOptions& o);
 
-/// The weights before dropout, exactly 0 where a query or key does not take part; undefined for
-/// AttentionWeights::no. Recomputes them from the norms.
-Tensor attention_weights(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o,
-                         const AttentionForward& forward, AttentionWeights weights);
-
 struct AttentionBackward {
   Tensor dq, dkv;
 };
-/// The gradient, from dy and that of attention_weights, which may be undefined: zero. Recomputes the
-/// weights from the norms (Dao et al., 2022, algorithm 4).
+/// Recomputes the weights from the norms (Dao et al., 2022, algorithm 4).
 AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const FusedAttentionOptions& o,
-                                     const AttentionForward& forward, const Tensor& dy,
-                                     const Tensor& dweights = {});
+                                     const AttentionForward& forward, const Tensor& dy);
 
 /// Scaled dot-product attention of one query per hypothesis, q (B, D), over a key-value cache in
 /// which hypotheses share the entries of a common prefix. At position s, hypothesis b attends to

@@ -2,7 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include <attune/tensor/axis.hpp>
+#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/normalize.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
@@ -12,6 +12,19 @@ namespace attune {
 namespace {
 
 using namespace detail;
+
+/// The mask in x's dtype, in x's shape or that of its last axes (at least one); undefined if the
+/// mask is undefined. Throws if the mask does not broadcast to x.
+Tensor mask_of_axes(const char* operation, const Tensor& x, const Mask& mask) {
+  if (!mask.defined()) return mask;
+  const Tensor y = mask.to(x.dtype());
+  if (mask.rank() > 0 && x.shape().ends_with(mask.shape())) return y;
+  bool fits = mask.rank() <= x.rank();
+  for (int axis = -1; fits && axis >= -mask.rank(); --axis)
+    fits = mask.dim(axis) == x.dim(axis) || mask.dim(axis) == 1;
+  if (!fits) fail(operation, "the mask {} does not broadcast to x {}", mask.shape(), x.shape());
+  return broadcast_to(y, x.shape());
+}
 
 /// Softmax of up to 64 neighbouring columns at once. If there is a mask, it repeats over the outer
 /// axes: its element for x[i] is mask[i % mask_size].
@@ -84,11 +97,11 @@ LogSum<T> log_sum_of_row(const T* x, Index n) {
           })};
 }
 
-/// Calls body(first, row, sum) for each column of the i-th block: the offset of its first element,
+/// Calls body(first, row, sum) for each column of a block: the offset of its first element,
 /// its elements contiguously, and their LogSum.
 template <class T, class Body>
-void for_log_sums(const AxisView& view, Index i, const T* x, const Body& body) {
-  const auto [first, width] = view.block(i);
+void for_log_sums(const AxisView& view, AxisView::Block block, const T* x, const Body& body) {
+  const auto [first, width] = block;
   std::vector<T> column(view.inner == 1 ? 0 : view.n);
   for (Index j = first; j < first + width; ++j) {
     for (Index k = 0; k < std::ssize(column); ++k) column[k] = x[j + k * view.inner];
@@ -102,12 +115,12 @@ Tensor log_sum_exp_along(const Tensor& x, int axis) {
   const AxisView view("log_sum_exp", x, axis);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, 1), x.dtype(), "log_sum_exp");
   fill(y, -std::numeric_limits<double>::infinity());  // the result of an empty axis
-  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
-    for_log_sums(view, i, from, [&](Index j, const T*, const LogSum<T>& sum) {
+  const auto compute = [&]<class T>(auto block, const T* from, T* to) {
+    for_log_sums(view, block, from, [&](Index j, const T*, const LogSum<T>& sum) {
       to[view.reduced(j)] = static_cast<T>(sum.shift + std::log(sum.total));
     });
   };
-  parallel_rows("log_sum_exp", std::tie(x, y), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, y), compute);
   return y;
 }
 
@@ -175,13 +188,12 @@ Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
   const bool of_rows = is_last(x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "softmax");
   const OrNull optional{full_mask};
-  const auto compute = [&]<class T>(Index i, const T* from, const T* used, T* to) {
-    const AxisView::Block block = view.block(i);
+  const auto compute = [&]<class T>(auto block, const T* from, const T* used, T* to) {
     if (!of_rows) return softmax_columns(from, used, full_mask.size(), to, block, view);
     if (used) used += block.first % full_mask.size();
     simd::run(simd::SoftmaxRow<T>{from + block.first, used, to + block.first}, view.n);
   };
-  parallel_rows("softmax", std::tie(x, optional, y), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, optional, y), compute);
   return y;
 }
 
@@ -192,8 +204,7 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
   const AxisView view("softmax", y, axis);
   const bool of_rows = is_last(y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "softmax");
-  const auto compute = [&]<class T>(Index i, const T* value, const T* from, T* to) {
-    const AxisView::Block block = view.block(i);
+  const auto compute = [&]<class T>(auto block, const T* value, const T* from, T* to) {
     if (of_rows)
       return softmax_backward_row(value + block.first, from + block.first, to + block.first,
                                   view.n);
@@ -203,7 +214,7 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
       to[at] = value[at] * (from[at] - static_cast<T>(dot[j]));
     });
   };
-  parallel_rows("softmax", std::tie(y, dy, dx), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(y, dy, dx), compute);
   return dx;
 }
 
@@ -214,8 +225,8 @@ Tensor log_sum_exp(const Tensor& x, const Axes& axes, KeepAxes keep) {
 Tensor log_softmax(const Tensor& x, int axis) {
   const AxisView view("log_softmax", x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "log_softmax");
-  const auto compute = [&]<class T>(Index i, const T* from, T* to) {
-    for_log_sums(view, i, from, [&](Index j, const T* row, const LogSum<T>& sum) {
+  const auto compute = [&]<class T>(auto block, const T* from, T* to) {
+    for_log_sums(view, block, from, [&](Index j, const T* row, const LogSum<T>& sum) {
       const T log_total = sum.total == 0 ? T(0) : static_cast<T>(std::log(sum.total));
       const auto write = [=, n = view.n, out = to + j, shift = sum.shift](auto step) {
         for (Index k = 0; k < n; ++k) out[k * step] = row[k] - shift - log_total;
@@ -223,7 +234,7 @@ Tensor log_softmax(const Tensor& x, int axis) {
       view.inner == 1 ? write(std::integral_constant<Index, 1>()) : write(view.inner);
     });
   };
-  parallel_rows("log_softmax", std::tie(x, y), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, y), compute);
   return y;
 }
 
@@ -343,8 +354,8 @@ Tensor sparsemax(const Tensor& x, int axis, const Mask& mask) {
   const Tensor full_mask = mask_of_axes("sparsemax", x, mask);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "sparsemax");
   const OrNull optional{full_mask};
-  const auto compute = [&]<class T>(Index block, const T* from, const T* used, T* to) {
-    const auto [first, width] = view.block(block);
+  const auto compute = [&]<class T>(auto block, const T* from, const T* used, T* to) {
+    const auto [first, width] = block;
     for (Index j = first; j < first + width; ++j) {
       // The mask repeats over the outer axes.
       sparsemax_column(from + j, to + j, view.n, view.inner, [&](Index i) {
@@ -352,15 +363,14 @@ Tensor sparsemax(const Tensor& x, int axis, const Mask& mask) {
       });
     }
   };
-  parallel_rows("sparsemax", std::tie(x, optional, y), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(x, optional, y), compute);
   return y;
 }
 
 Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis) {
   const AxisView view("sparsemax", y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "sparsemax");
-  const auto compute = [&]<class T>(Index i, const T* value, const T* from, T* to) {
-    const AxisView::Block block = view.block(i);
+  const auto compute = [&]<class T>(auto block, const T* value, const T* from, T* to) {
     double total[widest_column_block] = {}, count[widest_column_block] = {};
     view.for_elements(block, [&](Index at, Index j) {
       if (!(value[at] <= 0)) total[j] += from[at], ++count[j];
@@ -369,7 +379,7 @@ Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis) {
       to[at] = value[at] <= 0 ? T(0) : from[at] - static_cast<T>(total[j] / count[j]);
     });
   };
-  parallel_rows("sparsemax", std::tie(y, dy, dx), view.blocks(), view.tile(), compute);
+  view.for_blocks(std::tie(y, dy, dx), compute);
   return dx;
 }
 

@@ -39,7 +39,7 @@ constexpr Index conversion_work = 64 * 1024;
 /// Multiply-adds per thread in a batch of small products.
 constexpr Index small_product = 32 * 1024;
 
-// Cached packed weights (kernels/packed.cpp).
+// Cached packed weights.
 
 /// From this many rows of A on, packing B for each product is cheap enough, so no packed form is
 /// cached. With 320 rows (a beam of 5 over 64 sentences) packing took 6 % of a search, so that form

@@ -4,7 +4,6 @@
 
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
-#include <attune/tensor/kernels/packed.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/kernels/recurrent.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>

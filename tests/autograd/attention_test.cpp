@@ -55,6 +55,25 @@ TEST_CASE("attention: a query gives the same bits alone and among others") {
   }
 }
 
+TEST_CASE("attention_weights: the mean over the heads, 0 where a query or key takes no part") {
+  const Tensor q = randn({70, 2, 8}, DType::f64), kv = randn({3, 2, 16}, DType::f64, 2);
+  FusedAttentionOptions o{.heads = 2, .mask = reals({3, 2}, {1, 1, 1, 0, 0, 0})};
+  const Tensor all = attention_weights(q, kv, o).value();
+  REQUIRE(all.shape() == Shape{70, 2, 3, 2});
+  CHECK(difference(attention_weights(q, kv, o, AttentionWeights::mean).value(), mean(all, {1})) <=
+        1e-15);
+  CHECK_FALSE(attention_weights(q, kv, o, AttentionWeights::no).defined());
+  const Tensor query = arange(140, DType::f64).reshape({70, 2}).to(DType::i32);
+  o.query_rows = where(query >= 3, query, -1);
+  o.key_rows = where(o.mask != 0, zeros({3, 2}, DType::i32), -1), o.mask = {};
+  const Tensor used = (query >= 3).to(DType::f64).reshape({70, 1, 1, 2});
+  CHECK(identical(attention_weights(q, kv, o).value(), all * used));
+  for (const auto which : {AttentionWeights::per_head, AttentionWeights::mean}) {
+    CHECK(attention_weights(q.slice(0, 0), kv, {.heads = 2}, which).value().size() == 0);
+    CHECK(attention_weights(q, kv.slice(0, 0), {.heads = 2}, which).value().size() == 0);
+  }
+}
+
 TEST_CASE("attention: bf16 agrees with f32 up to its precision") {
   if (fastest_precision(Precision::bf16) == Precision::f32) return;
   const std::vector<Tensor> inputs{randn({70, 2, 16}), randn({300, 2, 32}, DType::f32, 2)};
@@ -88,17 +107,12 @@ TEST_CASE("attention: storage without padding gives the bits and gradients of th
       FusedAttentionOptions with_mask = o, with_rows = o;
       with_mask.mask = mask;
       with_rows.query_rows = q_rows, with_rows.key_rows = kv_rows;
-      const Tensor used = (q_rows >= 0).to(DType::f32).reshape({4, 1, 1, 3});
-      const auto per_head = AttentionWeights::per_head;
       const Function expected = [&](const std::vector<Var>& v) {
-        const auto [y, weights] =
-            attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask, per_head);
-        const Tensor rows = where(q_rows >= 0, q_rows, 7);
-        return joined({slice(scatter_add(zeros({8, 8}), rows, y), 0, 0, 7), weights * used});
+        const Var y = attention(padded(v[0], q_rows), padded(v[1], kv_rows), with_mask);
+        return slice(scatter_add(zeros({8, 8}), where(q_rows >= 0, q_rows, 7), y), 0, 0, 7);
       };
       const Function packed = [&](const std::vector<Var>& v) {
-        const auto [y, weights] = attention(v[0], v[1], with_rows, per_head);
-        return joined({y, weights * used});
+        return attention(v[0], v[1], with_rows);
       };
       const auto of_padded = value_and_gradients(expected, inputs),
                  of_packed = value_and_gradients(packed, inputs);

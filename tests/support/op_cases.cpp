@@ -601,13 +601,7 @@ void add_attention_case(List& list, const std::vector<OpInput>& inputs,
                                        given.causal ? ", causal" : "", masked ? ", masked" : "",
                                        given.dropout > 0 ? ", dropout" : "");
   list.add(name, inputs, OF(attention(v[0], v[1], options(v))),
-           OF(reference::attention(v[0], v[1], options(v)).y), 5);
-  const auto both = [](const AttentionWithWeights& of) { return joined({of.y, of.weights}); };
-  for (const auto which : {AttentionWeights::per_head, AttentionWeights::mean}) {
-    list.add(name + (which == AttentionWeights::mean ? ", mean weights" : ", weights"), inputs,
-             OF(both(attention(v[0], v[1], options(v), which))),
-             OF(both(reference::attention(v[0], v[1], options(v), which))), 5);
-  }
+           OF(reference::attention(v[0], v[1], options(v))), 5);
 }
 
 /// Masks have gaps, and in one case a sentence has no key.

@@ -37,9 +37,6 @@ TEST_CASE("attention: sizes of 0, and as many heads as elements") {
         CHECK(d.dkv.shape() == kv.shape());
         if (heads == 4) continue;
         for (const Tensor& zero : {y.y, d.dq, d.dkv}) CHECK(sum_of_squares(zero) == 0);
-        const Tensor w = attention_weights(q, kv, o, y, AttentionWeights::per_head);
-        CHECK(w.shape() == Shape{T, heads, S, B});
-        CHECK(attention_weights(q, kv, o, y, AttentionWeights::mean).shape() == Shape{T, S, B});
       }
     }
   }

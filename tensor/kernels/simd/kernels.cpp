@@ -391,9 +391,8 @@ HWY_INLINE void Run(const AttentionGradientRow<T> row, Index n) {
     const auto e = Exp(at.d, hn::Sub(at.load(row.p), at.set(row.shift)));
     const auto w = hn::Mul(e, at.set(row.factor));
     const auto m = row.m ? at.load(row.m) : at.set(1);
-    const auto d = row.dw ? hn::Sub(at.set(row.delta), at.load(row.dw)) : at.set(row.delta);
     at.store(hn::Mul(w, m), row.p);
-    at.store(hn::Mul(w, hn::MulSub(at.load(row.dp), m, d)), row.dp);
+    at.store(hn::Mul(w, hn::MulSub(at.load(row.dp), m, at.set(row.delta))), row.dp);
   });
 }
 

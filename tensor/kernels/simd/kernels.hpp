@@ -144,13 +144,13 @@ struct SoftmaxRow {
 };
 
 /// One row of the gradient of fused attention (tensor/kernels/fused_attention.hpp): p holds the scores s
-/// and dp the gradients of the weights after dropout. With w = factor e^{s - shift}, the dropout's
-/// factors m, and the gradients dw of the weights before dropout,
-///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - (delta - dw))
+/// and dp the gradients of the weights after dropout. With w = factor e^{s - shift} and the
+/// dropout's factors m,
+///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)
 template <class T>
 struct AttentionGradientRow {
   T *p, *dp;
-  const T *m, *dw;  // null: ones, zeros
+  const T* m;  // null: ones
   T shift, factor, delta;
 };
 

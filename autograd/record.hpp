@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <initializer_list>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -76,8 +75,8 @@ class Recording {
     std::array<detail::Target, N> targets;
     for (std::size_t i = 0; i < N; ++i)
       targets[i] = {inputs[i].get().node(), inputs[i].get().output()};
-    add(std::make_unique<detail::EdgeOf<N, std::decay_t<Pullback>>>(
-        std::move(targets), std::forward<Pullback>(pullback)));
+    add(new detail::EdgeOf<N, std::decay_t<Pullback>>(std::move(targets),
+                                                      std::forward<Pullback>(pullback)));
     return *this;
   }
 
@@ -92,13 +91,7 @@ class Recording {
   }
 
  private:
-  void add(std::unique_ptr<detail::Edge> edge) {
-    if (!node_)
-      node_ = detail::NodePointer(
-          new detail::Node(operation_, false, {values_.begin(), values_.size()}));
-    detail::Edge*& next = last_ ? last_->next : node_->edges;  // run in the order of declaration
-    last_ = next = edge.release();
-  }
+  void add(detail::Edge* edge);
   void check(std::uint32_t i) const {
     if (detail::detects_anomaly()) [[unlikely]]
       detail::check_result(operation_, values_[i], inputs_);

@@ -72,4 +72,10 @@ concept Decoder = requires(const M& model, const Tensor& ids,
   { model.select(state, ids) } -> std::convertible_to<decltype(state)>;
 };
 
+/// A decoder with an encoder of token ids.
+template <class M>
+concept WordModel = Decoder<M> && requires(const M& model, const Tensor& ids) {
+  model.start(model.encode(ids, ids));
+};
+
 }  // namespace attune::models

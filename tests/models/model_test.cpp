@@ -16,7 +16,8 @@ using namespace attune;
 using models::Model, models::ModelOptions, models::NamedModel;
 using namespace test;
 
-static_assert(models::Decoder<models::Luong>);
+static_assert(models::WordModel<models::Luong>);
+static_assert(models::Decoder<models::LuongDecoder> && !models::WordModel<models::LuongDecoder>);
 // A step or a source in the place of a state does not compile.
 template <class X>
 concept Continues = requires(const Model& model, const Tensor& previous, const X& x) {

@@ -25,7 +25,7 @@ struct FieldAccess {
   void (*set)(const Option& option, void* field, const std::string& text);
   void (*check)(const Option& option, const void* field);
 };
-struct Enumeration;  // stands for any enum of int
+struct Enumeration;  // the T of field_access for every enum whose size is that of int
 /// For double, Index, std::uint64_t, std::string, path, lists of Index, lists of paths (to which
 /// each value is appended), string_view (one of the choices), bool, and Enumeration.
 template <class T>
@@ -153,14 +153,16 @@ const OptionTable<O>& options_of(const O&) {
 /// Names and values of all options, such as "hidden" -> "256".
 template <class O>
 std::map<std::string, std::string> to_map(const O& o) {
+  const OptionTable<O>& table = options_of(o);
   std::map<std::string, std::string> map;
-  for (const Option& one : options_of(o)) map[one.name] = options_of(o).get(o, one);
+  for (const Option& one : table) map[one.name] = table.get(o, one);
   return map;
 }
 /// Sets all options from a map. Throws if one is missing or invalid; ignores other entries.
 template <class O>
 void set_from(O& o, const std::map<std::string, std::string>& map) {
-  for (const Option& one : options_of(o)) options_of(o).set(o, one, entry_of(map, one.name));
+  const OptionTable<O>& table = options_of(o);
+  for (const Option& one : table) table.set(o, one, entry_of(map, one.name));
 }
 
 }  // namespace attune::models

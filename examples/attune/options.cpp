@@ -441,8 +441,9 @@ void set_given(UseOptions& o, unsigned command, const std::vector<Given>& given)
 
 Metadata to_metadata(const TrainOptions& o) {
   Metadata all{{"sentences", o.sentences ? "yes" : "no"}};
-  for (const Option& one : options_of(o))
-    if (one.group != "Run") all[one.name] = options_of(o).get(o, one);
+  const OptionTable<TrainOptions>& table = options_of(o);
+  for (const Option& one : table)
+    if (one.group != "Run") all[one.name] = table.get(o, one);
   return all;
 }
 
@@ -451,8 +452,9 @@ TrainOptions train_options_from(const Metadata& metadata) {
   o.model = models::model_options(nn::load_text(metadata, "model"));
   Metadata all = metadata;
   for (const char* newer : {"nfc", "sentences"}) all.emplace(newer, "no");  // in old checkpoints
-  for (const Option& one : options_of(o))
-    if (one.group != "Run") options_of(o).set(o, one, models::entry_of(all, one.name));
+  const OptionTable<TrainOptions>& table = options_of(o);
+  for (const Option& one : table)
+    if (one.group != "Run") table.set(o, one, models::entry_of(all, one.name));
   o.sentences = all.at("sentences") == "yes";
   return o;
 }

@@ -80,7 +80,7 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
     return {
         fmt::format("gradcheck: {} {}, element {}: backward gave {:g}, central difference {:g}{}",
                     named.name, to_string(shape), element_name(shape, static_cast<Index>(i)),
-                    gradient[i], numeric[i].value,
+                    detail::shown(gradient[i]), detail::shown(numeric[i].value),
                     rough ? "; probably a kink is near: try a smaller .step or another point" : ""),
         rough};
   };

@@ -38,11 +38,10 @@ DivergenceMonitor::Step DivergenceMonitor::observe(double loss, const Parameters
   const double norm = gradients.global_norm();
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
     ++skipped_, ++in_a_row_;
-    if (std::isnan(loss)) loss = std::abs(loss);  // prints "nan", never "-nan"
     const std::string first = non_finite_gradient(parameters, gradients);
     return {false, fmt::format("the update is skipped: the loss is {:.4g}, the norm of the "
                                "gradients {:.4g}{}{}",
-                               loss, norm, first.empty() ? "" : ": ", first)};
+                               detail::shown(loss), norm, first.empty() ? "" : ": ", first)};
   }
   in_a_row_ = 0;
   if (first_loss_ == 0) first_loss_ = loss;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/print.hpp>
 
 namespace attune {
@@ -35,7 +36,8 @@ class Picture {
 
   std::string rows(int axis, Index at) {
     if (axis == shape_.rank()) {
-      const std::string element = fmt::format("{:.{}g}", elements_[at].item(), digits_);
+      const std::string element =
+          fmt::format("{:.{}g}", detail::shown(elements_[at].item()), digits_);
       width_ = std::max(width_, element.size());
       return fmt::format("{:>{}}", element, width_);
     }

@@ -305,8 +305,7 @@ std::string first_non_finite(const Tensor& x) {
         std::find_if(begin, begin + x.size(), [](auto v) { return !std::isfinite(v); });
     if (at == begin + x.size()) return {};  // only the squares were too large
     return fmt::format("{}, element {} is {}", to_string(x.shape()),
-                       element_name(x.shape(), at - begin),
-                       std::isnan(*at) ? std::abs(*at) : *at);  // "nan", whatever its sign
+                       element_name(x.shape(), at - begin), detail::shown(*at));
   });
 }
 

@@ -230,7 +230,7 @@ Mask::Mask(Tensor values) : Tensor(std::move(values)) {
     if (!std::accumulate(x, x + size(), 0, any)) return;  // without a branch for each element
     const auto* first = std::find_if(x, x + size(), other);
     fail("mask", "{} must be 1 (takes part) or 0, but element {} is {}", shape(),
-         element_name(shape(), first - x), *first != *first ? std::abs(*first) : *first);
+         element_name(shape(), first - x), *first);
   });
 }
 

@@ -321,6 +321,7 @@ TEST_CASE("Tensor: prints aligned rows; only the corners of a large tensor") {
   CHECK(to_string(ints({2}, {1234567890, -7}), 3) == "i32 (2) [1234567890,         -7]");
   CHECK(to_string(zeros({2, 0})) == "f32 (2, 0)\n[[],\n []]");
   CHECK(to_string(reals({2}, {nan, 1.0 / 3}), 3) == "f64 (2) [  nan, 0.333]");
+  CHECK(to_string(reals({2}, {-nan, nan})) == "f64 (2) [nan, nan]");
   CHECK(std::ranges::count(to_string(zeros({2000, 0})), '\n') == 7);
   CHECK(to_string(arange(2000)) == "i32 (2000) [   0,    1,    2, ..., 1997, 1998, 1999]");
   const std::string corners = to_string(zeros({9, 2000}));

@@ -95,6 +95,12 @@ double Random::uniform() {
   return static_cast<double>((high << 32 | bits()) >> 11) * 0x1p-53;
 }
 
+double Random::uniform(double low, double high) {
+  if (!(low <= high && std::isfinite(high - low)))
+    fail("uniform", "[{}, {}) is not a finite range", low, high);
+  return low + (high - low) * uniform();
+}
+
 Index Random::below(Index n) {
   if (n < 1) fail("Random::below", "the bound {} is not positive", n);
   const auto bound = static_cast<std::uint64_t>(n);
@@ -154,8 +160,6 @@ Tensor normal(const Shape& shape, Random& random, DType dtype) {
 }
 
 Tensor uniform(const Shape& shape, Random& random, double low, double high, DType dtype) {
-  if (!(low <= high && std::isfinite(high - low)))
-    fail("uniform", "[{}, {}) is not a finite range", low, high);
   // Rounding, to f32 above all, could give `high` itself.
   const double last = dtype == DType::f32 ? ::nextafterf(high, low) : std::nextafter(high, low);
   return drawn(shape, dtype, [&] { return std::min(random.uniform(low, high), last); });
@@ -183,6 +187,10 @@ Tensor permutation(Index n, Random& random) {
 }
 
 Tensor categorical(const Tensor& logits, Random& random) {
+  const Tensor largest = max(logits.to(DType::f64), -1, KeepAxes::yes);
+  if (const std::string found = first_non_finite(largest); !found.empty())
+    fail("categorical", "logits {} have no softmax: the largest of each row {}", logits.shape(),
+         found);
   const Tensor gumbel = -log(-log(1 - uniform(logits.shape(), random, 0x1p-53, 1, DType::f64)));
   return argmax(logits.to(DType::f64) + gumbel);
 }

@@ -34,7 +34,8 @@ class Random {
   void dropout(double rate, std::span<T> factors);
   /// Uniform in [0, 1), a multiple of 2^-53.
   double uniform();
-  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  /// Uniform in [low, high). Throws if that is not a finite range.
+  double uniform(double low, double high);
   /// Uniform in [0, n). Throws when n < 1.
   Index below(Index n);
   /// Standard normal (Box and Muller, 1958).
@@ -74,7 +75,8 @@ Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype = DTy
 Tensor integers(const Shape& shape, Random& random, Index low, Index high);
 /// (n) i32: a random permutation of 0 .. n-1.
 Tensor permutation(Index n, Random& random);
-/// logits (..., V) -> (...) i32: samples from softmax(logits), by the Gumbel-max trick.
+/// logits (..., V) -> (...) i32: samples from softmax(logits), by the Gumbel-max trick. Throws if
+/// the softmax of a row is undefined: a logit is NaN or ∞, or all are -∞.
 Tensor categorical(const Tensor& logits, Random& random);
 
 }  // namespace attune

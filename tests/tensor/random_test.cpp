@@ -209,6 +209,21 @@ TEST_CASE("Random tensors: each call draws new numbers, with the requested range
   CHECK(classes.shape() == Shape{3000});
   CHECK(std::abs(sum(classes == 0).item() - 1500) < 150);
   CHECK(sum(classes == 1).item() == 0);
+  CHECK_ERROR(
+      "categorical: logits (2, 3) have no softmax: the largest of each row (2, 1), element "
+      "(1, 0) is nan",
+      categorical(reals({2, 3}, {-infinity, 0, -infinity, 5, -nan, 9}), random));
+  CHECK_ERROR(
+      "categorical: logits (2) have no softmax: the largest of each row (1), element (0) "
+      "is -inf",
+      categorical(full({2}, -infinity), random));
+  CHECK_ERROR(
+      "categorical: logits (2) have no softmax: the largest of each row (1), element (0) "
+      "is inf",
+      categorical(reals({2}, {1, infinity}), random));
+  CHECK_ERROR("uniform: [0, inf) is not a finite range", random.uniform(0, infinity));
+  CHECK_ERROR("uniform: [nan, 1) is not a finite range", random.uniform(-nan, 1));
+  CHECK_ERROR("bernoulli: p = nan is not in 0 to 1", bernoulli({1}, random, -nan));
   CHECK_ERROR("bernoulli: p = 1.5 is not in 0 to 1", bernoulli({1}, random, 1.5));
   CHECK_ERROR("uniform: [2, 1) is not a finite range", uniform({1}, random, 2, 1));
   CHECK_ERROR("uniform: [-1e+308, 1e+308) is not a finite range",

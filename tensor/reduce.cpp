@@ -46,7 +46,12 @@ Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
         simd::add_scaled(T(1), from + (o * n + i) * inner + begin, part, width);
       for (Index j = 0; j < width; ++j) total[j] += part[j];
     }
-    for (Index j = 0; j < width; ++j) to[o * inner + begin + j] = static_cast<T>(total[j]);
+    for (Index j = 0; j < width; ++j) {
+      const auto element = [&](Index i) -> double { return from[(o * n + i) * inner + begin + j]; };
+      // A partial sum in T may have overflowed.
+      if (!std::isfinite(total[j])) total[j] = detail::sum_in_lanes(n, element);
+      to[o * inner + begin + j] = static_cast<T>(total[j]);
+    }
   };
   parallel_rows("sum", std::tie(x, y), outer * blocks, 1, compute);
   return y;
@@ -109,12 +114,16 @@ Tensor sum(const Tensor& x, const Axes& axes, KeepAxes keep) {
   const auto chosen = chosen_axes("sum", x.shape(), axes);
   Tensor y = x;
   // One run of adjacent axes after another, from the end.
+  int runs = 0;
   for (int end = x.rank(), begin; end > 0; end = begin) {
     begin = end - 1;
     if (!chosen[begin]) continue;
     while (begin > 0 && chosen[begin - 1]) --begin;
     y = sum_axes(y, begin, end);
+    ++runs;
   }
+  if (runs > 1 && x.dtype() == DType::f32 && !first_non_finite(y).empty())
+    return sum(x.to(DType::f64), axes, keep).to(DType::f32);  // a sum between runs may overflow f32
   if (y.shares_buffer_with(x)) y = x.clone();  // nothing was reduced: still a tensor of its own
   if (keep == KeepAxes::yes) return y;
   Shape kept = x.shape();

@@ -18,6 +18,20 @@ TEST_CASE("sum: adds many f32 numbers without loss") {
   CHECK(sum(full({1 << 20}, 0.1)).item() == doctest::Approx((1 << 20) * 0.1f).epsilon(1e-7));
 }
 
+TEST_CASE("sum: partial sums beyond the largest f32 do not overflow, in any layout") {
+  const Tensor x = Tensor::of<float>({4}, {3e38f, 3e38f, -3e38f, -3e38f});
+  CHECK(sum(x).item() == 0);
+  CHECK(sum(x.reshape({4, 1}), 0).item() == 0);
+  CHECK(identical(sum(stack({x, x}, 1), 0), zeros({2})));
+  CHECK(identical(sum(stack({x, -x}, 1).reshape({2, 2, 2}), {0, 1}), zeros({2})));
+  CHECK(identical(sum(transpose(x.reshape({2, 1, 2, 1}), 1, 2), {0, 2}), zeros({2, 1})));
+  CHECK(identical(sum(x.reshape({2, 1, 2}), {0, 2}), zeros({1})));
+  CHECK(identical(mean(x.reshape({4, 1}), 0), zeros({1})));
+  CHECK(identical(sum_to(x.reshape({4, 1}), {1}), zeros({1})));
+  CHECK(std::isinf(sum(x.slice(0, 3).reshape({3, 1}), 0).item()) == false);
+  CHECK(sum(stack({x * infinity, x}, 0), 1).at<float>({1}) == 0);
+}
+
 TEST_CASE("sum: extents larger than one tile or block of columns") {
   for (const Shape& shape : {Shape{3, 700}, Shape{700, 3}, Shape{2, 300, 270}, Shape{40000}}) {
     const Tensor x = randn(shape, DType::f64, 2);

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
@@ -18,6 +20,10 @@ Shape gathered_shape(const Shape& x, const Shape& ids, int axis) {
   extents.insert(extents.end(), x.begin() + axis + 1, x.end());
   return Shape(extents);
 }
+
+/// Terms of one sum that scatter_add adds in T. More, and terms whose sum overflows T, are added in
+/// double.
+constexpr Index most_terms = 512;
 
 }  // namespace
 
@@ -56,11 +62,26 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
          to.shape());
   if (is_exact_alias("scatter_add", rows, to))
     fail("scatter_add", "rows and target are the same tensor");
-  visit_elements("scatter_add", std::tie(rows, to), [&](const auto* from, auto* target) {
-    for (Index o = 0; o < outer; ++o, target += extent * width) {
-      for (Index i = 0; i < n; ++i, from += width) {
-        for (Index j = 0; j < width; ++j) target[id[i] * width + j] += from[j];
-      }
+  std::vector<Index> begin(extent + 2), order(n);  // the indices of each id, in their order
+  for (Index i = 0; i < n; ++i) ++begin[id[i] + 2];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  for (Index i = 0; i < n; ++i) order[begin[id[i] + 1]++] = i;
+  visit_elements("scatter_add", std::tie(rows, to), [&]<class T>(const T* from, T* target) {
+    std::vector<double> wide(width);
+    const auto is_finite = [](T v) { return std::isfinite(v); };
+    for (Index run = 0; run < outer * extent; ++run, target += width) {
+      const Index first = begin[run % extent], count = begin[run % extent + 1] - first;
+      const auto add_to = [&](auto* sum) {
+        for (const Index i : std::span(order).subspan(first, count)) {
+          for (Index j = 0; j < width; ++j) sum[j] += from[(run / extent * n + i) * width + j];
+        }
+      };
+      if (count > 1) std::copy_n(target, width, wide.begin());
+      if (count <= most_terms) add_to(target);
+      if (count <= 1 || (count <= most_terms && std::all_of(target, target + width, is_finite)))
+        continue;
+      add_to(wide.data());
+      std::ranges::transform(wide, target, [](double v) { return static_cast<T>(v); });
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/errors.hpp>
 #include <attune/tensor/index.hpp>
+#include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
 
@@ -142,6 +143,20 @@ TEST_CASE("scatter_add: repeated ids accumulate; mismatched shapes are an error 
   CHECK_ERROR("scatter_add: shapes do not fit: ids (3), rows (2, 3), target (3, 2)",
               scatter_add_in_place(to, ints({3}, {0, 1, 1}), ones({2, 3}, DType::f64)));
   CHECK(identical(to, sums));
+}
+
+TEST_CASE("scatter_add: long sums and sums beyond the largest f32 are as exact as sum") {
+  const Index n = 1000000;
+  Tensor to = ones({3, 2});
+  scatter_add_in_place(to, zeros({n}, DType::i32), full({n, 2}, 1e-6));
+  CHECK(to.at<float>({0, 1}) == doctest::Approx(1 + n * double{1e-6f}).epsilon(1e-7));
+  CHECK(to.at<float>({2, 0}) == 1);
+  const Tensor x = randn({2, n}, DType::f32),
+               ids = where(arange(n) < 10, 1, zeros({n}, DType::i32));
+  const Tensor sums = scatter_add(zeros({2, 2}), ids, x, 1);
+  CHECK(difference(slice(sums, 1, 0, 1), sum(slice(x, 1, 10, n), 1, KeepAxes::yes)) <= 1e-3);
+  const Tensor big = Tensor::of<float>({4}, {3e38f, 3e38f, -3e38f, -3e38f});
+  CHECK(identical(scatter_add(ones({2}), ints({4}, {1, 1, 1, 1}), big), ones({2})));
 }
 
 TEST_CASE("gather: selects along the second axis, for every row of the first") {

@@ -165,10 +165,12 @@ class Product {
   /// C += A·B for few rows of A, with B (K, N) not packed, its rows `stride` apart.
   void multiply_rows(const T* b, Index stride) const {
     for_tiles(Cut(*this, max_unpacked_cols), [&](const Tile& tile) {
-      T* c = c_.data + tile.column;
-      begin({c, c_.rows, tile.columns, c_.stride}, start_.from(0, tile.column));
-      simd::run(simd::RowProduct<T>{c_.rows, depth_, tile.columns, a_, b + tile.column, stride, c,
-                                    c_.stride});
+      const auto add = [&](Index k, Index steps, T* c, simd::Start<T> start) {
+        begin({c, c_.rows, tile.columns, c_.stride}, start);
+        simd::run(simd::RowProduct<T>{c_.rows, steps, tile.columns, a_.from(0, k),
+                                      b + k * stride + tile.column, stride, c, c_.stride});
+      };
+      for_blocks(tile, chain_depth, add);
     });
   }
 
@@ -183,18 +185,15 @@ class Product {
       gather_rows();
     }
     for_tiles(cut, [&](const Tile& tile) {
-      for (Index step = 0; step < steps_; step += arithmetic_.block()) {
-        const Index steps = std::min(arithmetic_.block(), steps_ - step);
+      const auto add = [&](Index step, Index steps, T* c, simd::Start<T> start) {
         simd::Strided<T> a = a_.from(tile.row, step);
         if (packed) a.data = a_.data + tile.row * steps_ + tile.rows * step;
         const T* first = panels + tile.column * steps_ + step * width_;
         const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
-        T* c = c_.data + tile.row * c_.stride + tile.column;
-        const simd::Start<T> start =
-            step > 0 ? simd::Start<T>{c, c_.stride} : start_.from(tile.row, tile.column);
         arithmetic_.run({tile.rows, steps, tile.columns, width_, a, first, steps_ * width_, c,
                          c_.stride, start, packed, next});
-      }
+      };
+      for_blocks(tile, arithmetic_.block(), add);
     });
   }
 
@@ -226,6 +225,29 @@ class Product {
       body(Tile{row, std::min(cut.rows, c_.rows - row), column,
                 std::min(cut.columns, c_.cols - column)});
     });
+  }
+
+  /// Computes a tile block by block of k: body(k, steps, c, start) computes C = start + A·B.
+  template <class Body>
+  void for_blocks(const Tile& tile, Index block, const Body& body) const {
+    T* const c = c_.data + tile.row * c_.stride + tile.column;
+    simd::Start<T> start = start_.from(tile.row, tile.column);
+    const bool in_chains = depth_ > most_chained;
+    std::vector<double> total(in_chains ? tile.rows * tile.columns : 0);
+    for (Index step = 0, end; step < steps_; step = end) {
+      end = std::min(step + block, steps_);
+      body(step, end - step, c, start);
+      start = {c, c_.stride};
+      if (!in_chains || (end % chain_depth != 0 && end < steps_)) continue;
+      for (Index i = 0; i < tile.rows; ++i) {
+        for (Index j = 0; j < tile.columns; ++j) {
+          double& sum = total[i * tile.columns + j];
+          sum += c[i * c_.stride + j];
+          if (end == steps_) c[i * c_.stride + j] = static_cast<T>(sum);
+        }
+      }
+      start = {};
+    }
   }
 
   /// Packs a transposed A, for each tile's rows and each block of k, in the order of the kernel.

@@ -19,6 +19,9 @@ constexpr Index depth_block = 512;
 /// The same for AMX tiles (simd/tiles.cpp), and the rows and columns of C that are computed at
 /// once: their blocks of B (32 KiB) stay in the first-level cache of Intel's CPUs (48 KiB).
 constexpr Index tile_depth_block = 256, tile_width = 32;
+/// From more than this many steps of k on, chains of multiply-adds of `chain_depth` steps are added
+/// in double: a multiple of depth_block, at which reading and writing C takes less than 2 %.
+constexpr Index most_chained = 4096, chain_depth = 2048;
 /// Largest tile of C: its A and B for a block of k (1 MiB) stay in the second-level cache.
 constexpr Index max_rows = 256, max_cols = 256;
 /// Largest number of columns of a tile if B is not packed: its rows are read in long pieces.

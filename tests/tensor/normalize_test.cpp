@@ -225,4 +225,14 @@ TEST_CASE("sparsemax: a point of the simplex is unchanged, ties share, a far max
   CHECK(identical(sparsemax(reals({2}, {1000.25, 1000}), 0), reals({2}, {0.625, 0.375})));
 }
 
+TEST_CASE("layer_norm: the mean and the variance of a long row are as exact as sum") {
+  const Index n = 3000001;
+  Random random(1);
+  const Tensor x = uniform({1, n}, random), one = ones({n}), zero = zeros({n});
+  const Tensor y = layer_norm_forward(x, one, zero, 0).y;
+  const Tensor right =
+      layer_norm_forward(x.to(DType::f64), one.to(DType::f64), zero.to(DType::f64), 0).y;
+  CHECK(difference(y, right) <= 5e-7);
+}
+
 }  // namespace attune

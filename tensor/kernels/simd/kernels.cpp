@@ -176,27 +176,34 @@ HWY_INLINE hn::TFromD<D> Total([[maybe_unused]] D d, hn::Vec<D> x) {
 }
 
 /// Σ f(place), in two interleaved sums, each of as many partial sums as the widest register has
-/// lanes: additions are independent, and in the same order for every register size.
+/// lanes: additions are independent, and in the same order for every register size. Sums of blocks
+/// of 8192 elements are added in double.
 template <class T, class F>
 HWY_INLINE T Sum(Index n, F f) {
   const hn::ScalableTag<T> d;
   const hn::CappedTag<T, 1> one;
   constexpr Index width = 64 / sizeof(T), lanes = hn::MaxLanes(d), registers = width / lanes;
-  hn::Vec<decltype(d)> even[registers], odd[registers];
-  for (Index r = 0; r < registers; ++r) even[r] = odd[r] = hn::Zero(d);
-  const auto add = [&](Index i, auto& sums) HWY_ATTR {
-    for (Index r = 0; r < registers; ++r) sums[r] = f(Place{d, i + r * lanes}, sums[r]);
-  };
-  Index i = 0;
-  for (; i + 2 * width <= n; i += 2 * width) add(i, even), add(i + width, odd);
-  if (i + width <= n) add(i, even), i += width;
-  for (Index r = 0; r < registers; ++r) even[r] = hn::Add(even[r], odd[r]);
-  for (Index left = registers / 2; left > 0; left /= 2) {
-    for (Index r = 0; r < left; ++r) even[r] = hn::Add(even[r], even[r + left]);
+  constexpr Index block = 8192;
+  double of_blocks = 0;
+  for (Index i = 0;;) {
+    const Index end = std::min(n, i + block);
+    hn::Vec<decltype(d)> even[registers], odd[registers];
+    for (Index r = 0; r < registers; ++r) even[r] = odd[r] = hn::Zero(d);
+    const auto add = [&](Index at, auto& sums) HWY_ATTR {
+      for (Index r = 0; r < registers; ++r) sums[r] = f(Place{d, at + r * lanes}, sums[r]);
+    };
+    for (; i + 2 * width <= end; i += 2 * width) add(i, even), add(i + width, odd);
+    if (i + width <= end) add(i, even), i += width;
+    for (Index r = 0; r < registers; ++r) even[r] = hn::Add(even[r], odd[r]);
+    for (Index left = registers / 2; left > 0; left /= 2) {
+      for (Index r = 0; r < left; ++r) even[r] = hn::Add(even[r], even[r + left]);
+    }
+    T total = Total(d, even[0]);
+    for (; i < end; ++i) total = hn::GetLane(f(Place{one, i}, hn::Set(one, total)));
+    if (n <= block) return total;
+    of_blocks += total;
+    if (i == n) return static_cast<T>(of_blocks);
   }
-  T total = Total(d, even[0]);
-  for (; i < n; ++i) total = hn::GetLane(f(Place{one, i}, hn::Set(one, total)));
-  return total;
 }
 
 template <class T>

@@ -40,6 +40,9 @@ double scale_of(const char* operation, Reduction reduction, const Tensor& mask, 
   return 1 / count;
 }
 
+/// d · by; 0 if `by` is 0, even where d is not finite.
+Tensor scaled(const Tensor& d, double by) { return by == 0 ? zeros(d.shape(), d.dtype()) : d * by; }
+
 /// Bytes of the logits of one block, which fit in a shared cache; and the fewest rows of a block:
 /// each block reads and writes the whole gradient of W, which is slow for few rows.
 constexpr Index block_bytes = Index{8} << 20, least_rows = 256;
@@ -187,7 +190,8 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
         const double by = dy[0].item();
         Tensor* gradients[] = {&d.x, &d.W, &d.b};
         for (std::size_t i = 0; i < 3; ++i) {
-          if (slots[i]) slots[i]->add(by == 1 ? std::move(*gradients[i]) : *gradients[i] * by);
+          if (slots[i])
+            slots[i]->add(by == 1 ? std::move(*gradients[i]) : scaled(*gradients[i], by));
         }
       });
 }
@@ -199,7 +203,7 @@ Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels, const Ma
   Ctc result = ctc({logits.value(), mask, labels, labels_mask, options.blank}, recorded(logits));
   return record("ctc_loss", sum(result.loss) * scale)
       .wrt(logits, [=, d = std::move(result.dlogits)](const Tensor& dy) {
-        return d * (scale * dy.item());
+        return scaled(d, scale * dy.item());
       });
 }
 

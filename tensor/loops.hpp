@@ -138,6 +138,13 @@ struct AxisView {
   }
 };
 
+/// Whether all elements are 0. A pullback tests the rows of dy: rows that `where` discarded have
+/// gradient 0, also if their elements are not finite. The first nonzero element ends the loop.
+template <class T>
+bool is_zero(const T* x, Index n) {
+  return std::all_of(x, x + n, [](T v) { return v == 0; });
+}
+
 /// Σ_i f(i) as 8 independent sums, to vectorise. Trailing zeros do not change the result.
 template <class F>
 double sum_in_lanes(Index n, F f) {

@@ -264,6 +264,7 @@ Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
     for (Index j = 0; j < block.width; ++j) {
       std::vector<double> before(view.n);  // products of the elements before each
       double product = d[view.reduced(block.first) + j];
+      const bool discarded = product == 0;  // dx is 0 even if elements are not finite
       for (Index k = 0; k < view.n; ++k) {
         before[k] = product;
         product *= from[block.first + k * view.inner + j];
@@ -271,7 +272,7 @@ Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
       product = 1;  // of the elements after each
       for (Index k = view.n; k-- > 0;) {
         const Index at = block.first + k * view.inner + j;
-        to[at] = static_cast<T>(before[k] * product);
+        to[at] = discarded ? T(0) : static_cast<T>(before[k] * product);
         product *= from[at];
       }
     }

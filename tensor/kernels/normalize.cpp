@@ -70,11 +70,13 @@ double sum_of_blocks(Index n, Body body) {
 /// Trailing zeros of y (padding) are left out, so that they do not change the order of the sum.
 template <class T>
 void softmax_backward_row(const T* y, const T* dy, T* dx, Index n) {
-  Index used = n;
+  Index used = n, i = 0;
   while (used > 0 && y[used - 1] == 0) --used;
+  while (i < used && (dy[i] == 0 || y[i] == 0)) ++i;
+  if (i == used) return static_cast<void>(std::fill_n(dx, n, T(0)));  // even if y is NaN
   const T dot = static_cast<T>(sum_of_blocks(
       used, [&](Index begin, Index width) { return simd::dot(y + begin, dy + begin, width); }));
-  for (Index i = 0; i < n; ++i) dx[i] = y[i] * (dy[i] - dot);
+  for (i = 0; i < n; ++i) dx[i] = y[i] * (dy[i] - dot);
 }
 
 /// log Σ_i e^{x_i} = shift + log total, as two parts. If the elements have a large common offset,
@@ -209,9 +211,10 @@ Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
       return softmax_backward_row(value + block.first, from + block.first, to + block.first,
                                   view.n);
     double dot[widest_column_block] = {};
-    view.for_elements(block, [&](Index at, Index j) { dot[j] += value[at] * from[at]; });
+    const auto product = [](T y, T d) { return select(d != 0, y * d, T(0)); };  // even if y is NaN
+    view.for_elements(block, [&](Index at, Index j) { dot[j] += product(value[at], from[at]); });
     view.for_elements(block, [&](Index at, Index j) {
-      to[at] = value[at] * (from[at] - static_cast<T>(dot[j]));
+      to[at] = product(value[at], from[at] - static_cast<T>(dot[j]));
     });
   };
   view.for_blocks(std::tie(y, dy, dx), compute);
@@ -288,11 +291,12 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
   const auto compute = [&]<class T>(Index row, const T* x, const T* weight, const T* norm, T* dx) {
     T* to = dx + row * v;
     const T shift = norm[2 * row], factor = norm[2 * row + 1];
-    if (factor == 0) return static_cast<void>(std::fill_n(to, v, T(0)));  // masked, or all -∞
+    const T by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
+    if (factor == 0 || by == 0)  // masked, all -∞, or discarded
+      return static_cast<void>(std::fill_n(to, v, T(0)));
     const T kept = static_cast<T>(1 - smoothing.epsilon),
             even = static_cast<T>(smoothing.epsilon /
-                                  static_cast<double>(v - std::ssize(smoothing.unsmoothed))),
-            by = static_cast<T>(scale) * (weight ? weight[row] : T(1));
+                                  static_cast<double>(v - std::ssize(smoothing.unsmoothed)));
     const Index at = target[row];
     T p = x[row * v + at] - shift;
     simd::exp(&p, &p, 1);
@@ -339,6 +343,8 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
   Tensor parts = zeros({2, tiles, n}, x.dtype());  // partial sums of dgain and of dbias
   const auto compute = [&]<class T>(Index row, const T* from, const T* g, const T* dy_data,
                                     const T* moments, T* dx_data, T* parts_data) {
+    if (is_zero(dy_data + row * n, n))
+      return static_cast<void>(std::fill_n(dx_data + row * n, n, T(0)));
     T* dgain = parts_data + row / tile_rows * n;
     simd::run(simd::LayerNormBackwardRow<T>{from + row * n, g, moments + row * 4, dy_data + row * n,
                                             dx_data + row * n, dgain, dgain + tiles * n},

@@ -134,7 +134,8 @@ Tensor weighted_sum_backward_weights(const Tensor& weights, const Tensor& memory
   const auto compute = [=]<class T>(Index begin, Index end, const T* alpha, const T* h, const T* dc,
                                     T* to) {
     n.for_rows(begin, end, [=](Index weight, Index context, Index part) {
-      to[weight] = alpha[weight] == 0 ? T(0) : simd::dot(h + part, dc + context, n.a);
+      const bool unused = alpha[weight] == 0 || detail::is_zero(dc + context, n.a);
+      to[weight] = unused ? T(0) : simd::dot(h + part, dc + context, n.a);
     });
   };
   parallel_rows("weighted_sum", std::tie(weights, memory, dc, dweights), n.rows(), n.tile(),
@@ -146,7 +147,8 @@ void weighted_sum_backward_memory(const Tensor& weights, const Tensor& dc, Tenso
   const HeadExtents n = heads_of("weighted_sum", weights, "memory", dmemory, dc);
   const auto compute = [=](Index begin, Index end, const auto* alpha, const auto* dc, auto* dh) {
     n.for_rows(begin, end, [=](Index weight, Index context, Index part) {
-      if (alpha[weight] != 0) simd::add_scaled(alpha[weight], dc + context, dh + part, n.a);
+      if (alpha[weight] == 0 || detail::is_zero(dc + context, n.a)) return;
+      simd::add_scaled(alpha[weight], dc + context, dh + part, n.a);
     });
   };
   parallel_rows("weighted_sum", std::tie(weights, dc, dmemory), n.rows(), n.tile(), compute);

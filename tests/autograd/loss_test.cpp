@@ -118,4 +118,21 @@ TEST_CASE("affine_cross_entropy: errors name what is wrong") {
               affine_cross_entropy(x, {W, {}}, targets, zeros({3, 2}, DType::f64)));
 }
 
+TEST_CASE("losses: a discarded loss has gradient 0, also if the logits are NaN") {
+  const Mask none = zeros({}, DType::f64);
+  const Tensor ids = ints({2}, {0, 1});
+  const auto check = [&](auto loss) {
+    const Var x = variable(full({2, 3}, nan, DType::f64)), W = variable(ones({3, 3}, DType::f64));
+    const Gradients gradients = backward(where(none, loss(x, W), 0.0));
+    CHECK(identical(gradients[x], zeros({2, 3}, DType::f64)));
+    if (gradients.find(W)) CHECK(identical(gradients[W], zeros({3, 3}, DType::f64)));
+  };
+  check([&](auto& x, auto&) { return cross_entropy(x, ids); });
+  check([&](auto& x, auto&) { return cross_entropy(x, ids, {}, {.smoothing = 0.1}); });
+  check([&](auto& x, auto& W) { return affine_cross_entropy(x, {W, {}}, ids); });
+  check([&](auto& x, auto&) {
+    return ctc_loss(reshape(x, {2, 1, 3}), ones({2, 1}), ints({1, 1}, {1}), ones({1, 1}));
+  });
+}
+
 }  // namespace attune

@@ -226,8 +226,13 @@ class HeadWork {
                 used = t == 0 ? 0 : of.until[t - 1];
     const T* k = gathered(key_rows(kv_, pair), 0, used, 1);
     const T* v = gathered(key_rows(kv_, pair, p_.d), 0, used, 1);
-    const T* q = gathered(query_rows(q_, pair), 0, t, scale_);
+    T* q = gathered(query_rows(q_, pair), 0, t, scale_);
     const T* dy = gathered(query_rows(dy_data, pair), 0, t, 1);
+    std::vector<bool> discarded(t);
+    for (Index i = 0; i < t; ++i) {
+      discarded[i] = detail::is_zero(dy + i * a, a);
+      if (discarded[i]) std::fill_n(q + i * a, a, T(0));
+    }
     keys_.pack(k, used, a, block_keys, /*transposed=*/true);
     keys_across_.pack(k, used, a, block_keys, /*transposed=*/false);
     values_.pack(v, used, a, block_keys, /*transposed=*/true);
@@ -242,6 +247,7 @@ class HeadWork {
     const HeadRows<const T> y = query_rows(y_data, pair);
 
     for (Index first = 0; first < t; first += block_queries) {
+      if (detail::is_zero(dy + first * a, std::min(block_queries, t - first) * a)) continue;
       const Index queries = std::min(block_queries, t - first), of_queries = first / block_queries;
       T delta[block_queries];
       for (Index i = 0; i < queries; ++i)
@@ -252,7 +258,8 @@ class HeadWork {
         gemm<T>({q + first * a, queries, a, a}, keys_[block], w);
         gemm<T>({dy + first * a, queries, a, a}, values_[block], dw);
         for (Index i = 0; i < queries; ++i) {
-          const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
+          const Index count =
+              discarded[first + i] ? 0 : std::clamp<Index>(of.until[first + i] - key, 0, width);
           const T* const norm = norms + 2 * (pair * p_.t + first + i);
           simd::run(simd::AttentionGradientRow<T>{weights + i * width, dweights + i * width,
                                                   kept(pair, first + i, key, count), norm[0],
@@ -270,7 +277,10 @@ class HeadWork {
     }
     const HeadRows<T> to_q = query_rows(dq_data, pair), to_k = key_rows(dkv_data, pair),
                       to_v = key_rows(dkv_data, pair, p_.d);
-    for (Index i = 0; i < t; ++i) copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
+    for (Index i = 0; i < t; ++i) {
+      if (discarded[i]) std::fill_n(dq + i * a, a, T(0));  // even if a key is not finite
+      copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
+    }
     for (Index i = 0; i < n; ++i) {
       std::copy_n(dk + i * a, a, to_k[i]);
       std::copy_n(dv + i * a, a, to_v[i]);

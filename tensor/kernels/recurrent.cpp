@@ -214,6 +214,13 @@ struct BackwardPass {
   T *dxw, *dhw;  // (T, B, G·H), may be the same
   T *dh0, *dc0;  // (B, H): hold ∂L/∂h and ∂L/∂c while going from step to step
 
+  /// Whether row `at` of (T·B), `row` of (B), is not masked and has a gradient.
+  bool takes_part(Index at, Index row) const {
+    const Index n = walk.hidden;
+    return (!mask || mask[at] != 0) &&
+           !(is_zero(dh0 + row * n, n) && (!dc0 || is_zero(dc0 + row * n, n)));
+  }
+
   /// The gradients of row `at` of (T·B), which is `row` of (B). `scratch` (H) belongs to the row.
   /// dproduct (H) is the gradient of the left factor of part 1.
   void run(std::size_t p, Index at, Index row, Index i, T* scratch, const T* dproduct) const {
@@ -253,6 +260,7 @@ void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts
   for_batch_tiles(walk.batch, [&](BatchTile tile) {
     Tensor scratch = Tensor::uninitialized({tile.count() + 1, n}, dtype_of<T>);
     T *of_row = scratch.mutable_data<T>(), *dproducts = of_row + n;
+    std::vector<bool> takes_part(tile.count());
     for (Index i = walk.steps - 1; i >= 0; --i) {
       const Index first = walk.step(i) * walk.batch;
       const BatchTile used = tile.used(pass.mask ? pass.mask + first : nullptr);
@@ -261,10 +269,12 @@ void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts
         T* to = pass.dh0 + tile.begin * n;
         for (Index j = 0; j < tile.count() * n; ++j) to[j] += dh[j];
       }
+      for (Index row = tile.begin; row < tile.end; ++row)
+        takes_part[row - tile.begin] = pass.takes_part(first + row, row);
       for (std::size_t p = parts.size(); p-- > 0;) {
         for (Index row = tile.begin; row < tile.end; ++row) {
           const Index at = first + row;
-          if (!pass.mask || pass.mask[at] != 0) {
+          if (takes_part[row - tile.begin]) {
             pass.run(p, at, row, i, of_row, dproducts + (row - tile.begin) * n);
           } else if (p == parts.size() - 1) {
             std::fill_n(pass.dxw + at * width, width, T(0));

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <attune/autograd/anomaly.hpp>
@@ -6,6 +8,8 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/matmul.hpp>
 
 namespace attune {
@@ -21,6 +25,23 @@ void require_unmodified(const Tensor& x) { static_cast<void>(bytes_of(x)); }
 
 Tensor as_matrix(const Tensor& x) {
   return x.rank() == 2 ? x : x.reshape({x.shape().product(0, x.rank() - 1), x.dim(-1)});
+}
+
+/// a (M, K), with 0 in rows that are not finite and whose row of b (M, N) is 0: `where` discarded
+/// these rows, and they add nothing to aᵀ·b, although 0 · NaN is NaN.
+Tensor without_discarded(const Tensor& a, const Tensor& b) {
+  const Index k = a.dim(1), n = b.dim(1);
+  Tensor kept = a;
+  visit_elements("matmul", std::tie(a, b), [&](const auto* x, const auto* dy) {
+    for (Index i = 0; i < a.dim(0); ++i) {
+      if (!detail::is_zero(dy + i * n, n) || std::isfinite(simd::sum_of_squares(x + i * k, k)))
+        continue;
+      if (kept.shares_buffer_with(a)) kept = a.clone();
+      Tensor row = kept[i];
+      fill(row, 0);
+    }
+  });
+  return kept;
 }
 
 }  // namespace
@@ -72,7 +93,9 @@ Tensor& GradientSlot::accumulator() {
 }
 
 void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
-  Product product{as_matrix(a), as_matrix(b), column, detail::thread_state.pullback};
+  a = as_matrix(a), b = as_matrix(b);
+  Product product{without_discarded(a, b), without_discarded(b, a), column,
+                  detail::thread_state.pullback};
   if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
     return multiply_out(std::span(&product, 1));
   products_.push_back(std::move(product));

@@ -1,6 +1,8 @@
 // Every operation of support/op_cases.cpp: values compared with loops over elements or its
 // definition, gradients compared with central differences. Then kinks, empty axes, and errors.
 
+#include <limits>
+
 #include <doctest/doctest.h>
 
 #include <attune/autograd/attention_ops.hpp>
@@ -8,6 +10,7 @@
 #include <attune/autograd/compositions.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/autograd/recurrent.hpp>
 
 #include "support/capture.hpp"
 #include "support/op_cases.hpp"
@@ -287,6 +290,84 @@ TEST_CASE("where: elements that are not selected have gradient 0, whatever their
       CHECK(difference(gradient(masked, x, dy), right) == 0);
     }
   }
+}
+
+TEST_CASE("where: discarded rows have gradient 0 and add nothing to a parameter's gradient") {
+  const auto heads = [](const Var& x, Index n) { return reshape(x, {1, 4, n}); };
+  const struct {
+    const char* name;
+    std::function<Var(const Var& x, const Var& w)> f;  // x (4, 8), w (8, 8) -> (4, ...)
+  } functions[] = {
+      {"softmax", [](auto& x, auto&) { return softmax(x, -1); }},
+      {"softmax of columns",
+       [](auto& x, auto&) { return transpose(softmax(transpose(x, 0, 1), 0), 0, 1); }},
+      {"sparsemax", [](auto& x, auto&) { return sparsemax(x, -1); }},
+      {"layer_norm", [](auto& x, auto& w) { return layer_norm(x, w[0], w[1]); }},
+      {"prod", [](auto& x, auto&) { return prod(x, -1, KeepAxes::yes); }},
+      {"std", [](auto& x, auto&) { return std(x, -1, KeepAxes::yes); }},
+      {"broadcast product", [](auto& x, auto& w) { return x * w[0] / w[1]; }},
+      {"matmul", [](auto& x, auto& w) { return matmul(x, w); }},
+      {"matmul, Wᵀ", [](auto& x, auto& w) { return matmul(x, w, {.b = true}); }},
+      {"lstm",
+       [](auto& x, auto& w) {
+         return recurrent(x, slice(w, 0, 0, 2), {.h0 = slice(x, 1, 0, 2)}).h;
+       }},
+      {"gru",
+       [](auto& x, auto& w) {
+         return recurrent(slice(x, 1, 0, 6), slice(slice(w, 0, 0, 2), 1, 0, 6),
+                          {.cell = Cell::gru_reset_before, .h0 = slice(x, 1, 0, 2)})
+             .h;
+       }},
+      {"additive_scores",
+       [&](auto& x, auto& w) { return transpose(additive_scores(x, heads(x, 8), w[0]), 0, 1); }},
+      {"dot_scores", [&](auto& x, auto&) { return transpose(dot_scores(x, heads(x, 8)), 0, 1); }},
+      {"weighted_sum",
+       [&](auto& x, auto&) {
+         return weighted_sum(transpose(slice(x, 1, 0, 1), 0, 1), heads(x, 8));
+       }},
+      {"attention", [&](auto& x, auto&) {
+         return reshape(attention(heads(x, 8), heads(concat({x, x}, 1), 16), {.heads = 2}), {4, 8});
+       }}};
+  const Mask chosen = reals({4, 1}, {1, 0, 1, 0});
+  for (const auto& [name, f] : functions) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const double largest = dtype == DType::f32 ? std::numeric_limits<float>::max()
+                                                 : std::numeric_limits<double>::max();
+      for (const double bad : {nan, -nan, infinity, -infinity, largest, -largest}) {
+        CAPTURE_BINDING(name);
+        CAPTURE(bad);
+        const auto gradients = [&, f = f](double discarded) {
+          const Tensor rows = where(chosen, randn({4, 8}, DType::f64), discarded).to(dtype);
+          const Var x = variable(rows), w = variable(randn({8, 8}, dtype, 2)), y = f(x, w);
+          const Gradients all =
+              backward(where(broadcast_to(chosen, y.shape()), y, 0.0), randn(y.shape(), dtype, 3));
+          return std::pair(all[x], all.find(w) ? *all.find(w) : zeros({1}));
+        };
+        const auto [dx, dw] = gradients(bad);
+        const auto [right_dx, right_dw] = gradients(2);
+        CHECK(difference(dx, right_dx) == 0);
+        CHECK(difference(dw, right_dw) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("backward: dy = 0 gives gradients of 0, also for inputs that are not finite") {
+  for_each_op(op_cases(), [](const OpCase& op) {
+    // A product of a weight that is not finite is not repaired.
+    for (const char* product : {"products", "einsum", "recurrences"})
+      if (op.group == product) return;
+    for (const double bad : {nan, infinity, -infinity}) {
+      std::vector<Var> inputs;
+      for (const Tensor& x : op.inputs) inputs.push_back(variable(full(x.shape(), bad, x.dtype())));
+      const Var y = op(inputs);
+      const Gradients gradients = backward(y, zeros(y.shape(), y.dtype()));
+      for (const Var& x : inputs) {
+        if (gradients.find(x) && op.name != "additive_scores with coverage")
+          CHECK(any(gradients[x] != 0).item() == 0);
+      }
+    }
+  });
 }
 
 TEST_CASE("where: unselected divisions by 0 and infinite factors do not affect gradients") {

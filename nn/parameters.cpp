@@ -194,26 +194,6 @@ void load_parameters(const Safetensors& file, Parameters& parameters) {
   load_tensors(file, values);
 }
 
-Unmatched load_matching(const Safetensors& file, Parameters& parameters) {
-  Unmatched rest;
-  for (const auto& [name, w] : parameters) {
-    const auto from = file.tensors.find(name);
-    Tensor to = w.value();
-    if (from != file.tensors.end() && from->second.shape() == to.shape() &&
-        from->second.dtype() == to.dtype()) {
-      copy(from->second, to);
-    } else {
-      rest.parameters.push_back(name);
-    }
-  }
-  for (const auto& [name, tensor] : file.tensors) {
-    if (!parameters.contains(name) || std::ranges::count(rest.parameters, name) > 0)
-      rest.tensors.push_back(name);
-  }
-  for (const auto& [name, reason] : file.refused) rest.tensors.push_back(name);
-  return rest;
-}
-
 void save_tensors(const NamedTensors& tensors, Safetensors& file) {
   for (const auto& [name, tensor] : tensors) file.add(name, tensor);
 }

@@ -144,16 +144,6 @@ void save_parameters(const Parameters& parameters, Safetensors& file);
 /// Throws, and changes nothing, if a tensor is missing or has another shape or dtype.
 void load_parameters(const Safetensors& file, Parameters& parameters);
 
-/// The names that load_matching did not match.
-struct Unmatched {
-  std::vector<std::string> parameters;  // parameters that keep their values
-  std::vector<std::string> tensors;     // unused tensors of the file
-};
-
-/// Overwrites every parameter for which the file has a tensor of the same path, shape and dtype:
-/// for a changed model, such as one with another vocabulary. Optimiser state is reported as unused.
-[[nodiscard]] Unmatched load_matching(const Safetensors& file, Parameters& parameters);
-
 /// The tensor of that name. Throws if it is missing or has another shape or dtype.
 const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
                           DType dtype);

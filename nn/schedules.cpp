@@ -22,11 +22,6 @@ void require_step(const char* owner, double rate, std::int64_t step) {
 
 }  // namespace
 
-double ConstantRate::operator()(std::int64_t step) const {
-  require_step("ConstantRate", rate, step);
-  return rate;
-}
-
 double InverseSquareRoot::operator()(std::int64_t step) const {
   require_step("InverseSquareRoot", rate, step);
   require_in_range("InverseSquareRoot", "warm_up", warm_up, "[1, inf)");
@@ -59,8 +54,6 @@ HalveOnPlateau::HalveOnPlateau(const HalveOnPlateauOptions& options)
   require_in_range(name, "rate", options.rate, "(0, inf)");
   require_in_range(name, "factor", options.factor, "(0, 1)");
   require_in_range(name, "patience", options.patience, "[0, inf)");
-  if (!(options.minimum >= 0 && options.minimum <= options.rate))
-    fail(name, "minimum = {} is not in [0, rate]", options.minimum);
 }
 
 double HalveOnPlateau::observe(double metric) {
@@ -71,7 +64,7 @@ double HalveOnPlateau::observe(double metric) {
   } else if (waited_ < options_.patience) {
     ++waited_;
   } else {
-    rate_ = std::max(options_.minimum, options_.factor * rate_);
+    rate_ *= options_.factor;
     waited_ = 0;
   }
   return rate_;

@@ -20,12 +20,6 @@ namespace attune::nn {
 /// Type of any schedule, for a schedule chosen at run time.
 using Schedule = std::function<double(std::int64_t step)>;
 
-/// The same rate at every step.
-struct ConstantRate {
-  double rate;
-  double operator()(std::int64_t step) const;
-};
-
 /// rate · min(t / warm_up, √(warm_up / t)) with t = step + 1  (Vaswani et al., 2017, equation 3):
 /// increases linearly to `rate` in the first `warm_up` steps, then decreases with 1 / √t. The paper
 /// uses rate = (d · warm_up)^-½, where d is the model size.
@@ -59,7 +53,6 @@ struct HalveOnPlateauOptions {
   double rate;                    // initial rate
   double factor = 0.5;            // each reduction multiplies the rate by it; in (0, 1)
   std::int64_t patience = 0;      // tolerated number of consecutive evaluations without a new best
-  double minimum = 0;             // lower bound of the rate
   bool higher_is_better = false;  // true for metrics such as BLEU or accuracy
 };
 
@@ -72,8 +65,8 @@ class HalveOnPlateau {
   explicit HalveOnPlateau(const HalveOnPlateauOptions& options);
 
   /// Returns the current rate. After more than `patience` consecutive observations without a new
-  /// best metric, reduces it to max(minimum, factor · rate) and counts from 0 again. Throws on NaN,
-  /// and then changes nothing.
+  /// best metric, multiplies it by the factor and counts from 0 again. Throws on NaN, and then
+  /// changes nothing.
   double observe(double metric);
 
   double rate() const { return rate_; }

@@ -29,7 +29,7 @@ nn::Schedule schedule_of(const TrainOptions& o, Index total) {
       o.schedule == RateSchedule::late_decay
           ? nn::Schedule(nn::LinearDecay{
                 .rate = o.rate, .last = o.rate / 50, .steps = total, .after = total / 2})
-          : nn::Schedule(nn::ConstantRate{o.rate});
+          : nn::Schedule([rate = o.rate](std::int64_t) { return rate; });
   if (o.warm_up == 0) return after;
   return nn::WarmUp{.steps = o.warm_up, .next = after};
 }

@@ -112,9 +112,10 @@ void check_steps(auto state, const Safetensors& file) {
 }
 
 void check_schedules(std::int64_t count) {
-  const nn::Schedule schedules[] = {nn::InverseSquareRoot{.rate = 1, .warm_up = count},
-                                    nn::LinearDecay{.rate = 1, .last = 0.5, .steps = count},
-                                    nn::WarmUp{.steps = count, .next = nn::ConstantRate{1}}};
+  const nn::Schedule schedules[] = {
+      nn::InverseSquareRoot{.rate = 1, .warm_up = count},
+      nn::LinearDecay{.rate = 1, .last = 0.5, .steps = count},
+      nn::WarmUp{.steps = count, .next = [](std::int64_t) { return 1.0; }}};
   for (const nn::Schedule& schedule : schedules) {
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, count}) {
       const auto rate = fuzz::accepted([&] { return schedule(step); });

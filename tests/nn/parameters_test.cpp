@@ -286,31 +286,6 @@ TEST_CASE(
   CHECK_FALSE(held.value().shares_buffer_with(saved.params["output.W"].value()));
 }
 
-TEST_CASE("load_matching: what fits by name, shape and dtype is loaded; the rest is named") {
-  Model saved(1);
-  Model model(2);
-  Safetensors contents;
-  nn::save_parameters(saved.params, contents);
-  contents.tensors["output.W"] = zeros({3, 7});  // another vocabulary
-  contents.tensors["output.b"] = zeros({5}, DType::f64);
-  contents.tensors.erase("encoder.b");
-  contents.refused["encoder.b"] = "F8_E4M3";
-  contents.add("adam.m.encoder.b", zeros({12}));
-  std::vector<Tensor> before;
-  for (const auto& [name, w] : model.params) before.push_back(w.value().clone());
-  const auto [parameters, tensors] = nn::load_matching(contents, model.params);
-  const std::vector<std::string> kept = {"encoder.b", "output.W", "output.b"};
-  CHECK(parameters == kept);
-  CHECK(tensors ==
-        std::vector<std::string>{"adam.m.encoder.b", "output.W", "output.b", "encoder.b"});
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    const auto& [name, w] = model.params.all()[i];
-    CAPTURE_BINDING(name);
-    const bool loaded = std::ranges::find(kept, name) == kept.end();
-    CHECK(identical(w.value(), loaded ? saved.params[name].value() : before[i]));
-  }
-}
-
 TEST_CASE("Parameters: where selects by path or shape") {
   const Model model(1);
   const auto of_output = model.params.where(

@@ -14,7 +14,7 @@ using attune::infinity, attune::nan;
 using doctest::Approx;
 
 TEST_CASE("WarmUp: increases linearly from the first step, then is constant") {
-  const nn::WarmUp schedule{.steps = 4, .next = nn::ConstantRate{2}};
+  const nn::WarmUp schedule{.steps = 4, .next = [](std::int64_t) { return 2; }};
   const double wanted[] = {0.5, 1, 1.5, 2, 2, 2};
   for (std::int64_t step = 0; step < 6; ++step) CHECK(schedule(step) == wanted[step]);
 }
@@ -63,10 +63,10 @@ TEST_CASE("Schedule: sets the rate of an optimiser's next step from its step cou
 }
 
 TEST_CASE("Schedules: fields out of range are errors") {
-  CHECK_ERROR("ConstantRate: rate = 0 is not in (0, inf)", nn::ConstantRate{0}(0));
-  CHECK_THROWS_AS(nn::ConstantRate{nan}(0), Error);
-  CHECK_ERROR("ConstantRate: step = -1 is not in [0, inf)", nn::ConstantRate{1}(-1));
-  CHECK_THROWS_AS(nn::ConstantRate{infinity}(0), Error);
+  CHECK_ERROR("LinearDecay: rate = 0 is not in (0, inf)", (nn::LinearDecay{0, 0, 1}(0)));
+  CHECK_THROWS_AS((nn::LinearDecay{nan, 0, 1}(0)), Error);
+  CHECK_ERROR("LinearDecay: step = -1 is not in [0, inf)", (nn::LinearDecay{1, 0, 1}(-1)));
+  CHECK_THROWS_AS((nn::LinearDecay{infinity, 0, 1}(0)), Error);
   CHECK_THROWS_AS((nn::InverseSquareRoot{.rate = 1, .warm_up = 0}(0)), Error);
   CHECK_THROWS_AS((nn::InverseSquareRoot{.rate = 1}(-1)), Error);
   CHECK_ERROR("LinearDecay: last = -1 is not in [0, inf)",
@@ -74,7 +74,7 @@ TEST_CASE("Schedules: fields out of range are errors") {
   CHECK_ERROR("LinearDecay: steps = 2 is not in (after, inf)",
               (nn::LinearDecay{.rate = 1, .steps = 2, .after = 2}(0)));
   CHECK_ERROR("WarmUp: steps = 0 is not in [1, inf)",
-              (nn::WarmUp{.steps = 0, .next = nn::ConstantRate{1}}(0)));
+              (nn::WarmUp{.steps = 0, .next = nn::LinearDecay{1, 0, 1}}(0)));
 }
 
 TEST_CASE("HalveOnPlateau: halves at every observation that is no new best") {
@@ -96,12 +96,11 @@ TEST_CASE("HalveOnPlateau: patience counts observations in a row, and restarts")
   }
 }
 
-TEST_CASE("HalveOnPlateau: another factor, and a minimum below which it does not go") {
-  nn::HalveOnPlateau plateau({.rate = 1, .factor = 0.25, .minimum = 0.125});
+TEST_CASE("HalveOnPlateau: another factor") {
+  nn::HalveOnPlateau plateau({.rate = 1, .factor = 0.25});
   plateau.observe(1);
   CHECK(plateau.observe(1) == 0.25);
-  CHECK(plateau.observe(1) == 0.125);
-  CHECK(plateau.observe(1) == 0.125);
+  CHECK(plateau.observe(1) == 0.0625);
 }
 
 TEST_CASE("HalveOnPlateau: a metric where higher is better") {
@@ -169,7 +168,6 @@ TEST_CASE("HalveOnPlateau: options out of range are errors") {
   CHECK_THROWS_AS(make({.rate = 1, .factor = nan}), Error);
   CHECK_ERROR("HalveOnPlateau: patience = -1 is not in [0, inf)",
               make({.rate = 1, .patience = -1}));
-  CHECK_ERROR("HalveOnPlateau: minimum = 2 is not in [0, rate]", make({.rate = 1, .minimum = 2}));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/errors.hpp>
 #include <attune/tensor/kernels/scores.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>

@@ -9,7 +9,6 @@
 
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/var.hpp>
-#include <attune/tensor/matmul.hpp>
 
 namespace attune {
 

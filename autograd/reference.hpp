@@ -2,8 +2,6 @@
 // operations. Tests compare values and gradients of the fused operations with these.
 #pragma once
 
-#include <cmath>
-
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>

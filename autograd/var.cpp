@@ -1,7 +1,6 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/var.hpp>
 #include <attune/tensor/arrange.hpp>
-#include <attune/tensor/errors.hpp>
 
 namespace attune {
 

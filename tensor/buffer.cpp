@@ -1,6 +1,5 @@
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <new>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <attune/tensor/tensor.hpp>
 #include <attune/tensor/threads.hpp>

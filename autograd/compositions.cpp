@@ -26,6 +26,12 @@ X centred(const X& x, const Axes& axes) {
   return differences - mean(differences, axes, KeepAxes::yes);
 }
 
+/// j - i for the elements (i, j) of the last two axes (M, N).
+Tensor diagonal_numbers(const char* operation, const Shape& x) {
+  if (x.rank() < 2) fail(operation, "two axes were expected: {}", x);
+  return arange(x[-1], DType::f64) - arange(x[-2], DType::f64).reshape({x[-2], 1});
+}
+
 }  // namespace
 
 template <Value X>
@@ -98,21 +104,10 @@ X roll(const X& x, Index shift, int axis) {
 
 template <Value X>
 X repeat(const X& x, Index n, int axis) {
-  if (n < 0) fail("repeat", "n = {} is negative", n);
   const Index extent = x.dim(x.shape().axis(axis, "repeat"));
   const Tensor ids = broadcast_to(arange(extent).reshape({extent, 1}), {extent, n});
   return gather(x, ids.reshape({-1}), axis);
 }
-
-namespace {
-
-/// j - i for the elements (i, j) of the last two axes (M, N).
-Tensor diagonal_numbers(const char* operation, const Shape& x) {
-  if (x.rank() < 2) fail(operation, "two axes were expected: {}", x);
-  return arange(x[-1], DType::f64) - arange(x[-2], DType::f64).reshape({x[-2], 1});
-}
-
-}  // namespace
 
 template <Value X>
 X tril(const X& x, Index k) {

@@ -11,8 +11,6 @@
 namespace attune::nn {
 namespace {
 
-constexpr Index elements_of_tile = 16 * 1024;
-
 /// unfold over the steps, with zeros at padding.
 Var windows(const Sequence& sequence, const UnfoldOptions& options) {
   const auto& [x, mask] = sequence;
@@ -28,12 +26,6 @@ void check_sequence(const char* operation, const Sequence& sequence) {
 }
 
 }  // namespace
-
-Training::Training(Random& random)
-    : ScopedValue(attune::detail::thread_state.training_random, &random) {}
-Training::Training(std::nullptr_t)
-    : ScopedValue(attune::detail::thread_state.training_random, nullptr) {}
-Random* Training::random() { return attune::detail::thread_state.training_random; }
 
 Var outside_of_training(const Var& x, const char* what) {
   if (!x.requires_gradient()) return x;
@@ -58,12 +50,11 @@ Var Dropout::operator()(const Var& x) const {
   Random* const random = Training::random();
   if (!random) return outside_of_training(x, "dropout");
   Tensor mask = Tensor::uninitialized(x.shape(), x.dtype(), "dropout");
-  visit_elements("dropout", std::tie(mask), [&]<class T>(T* values) {
-    parallel_ranges(mask.size(), elements_of_tile, [&](Index begin, Index end) {
-      random->ahead(static_cast<std::uint64_t>(begin))
-          .dropout(rate_, std::span(values + begin, values + end));
-    });
-  });
+  const auto compute = [&](Index begin, Index end, auto* values) {
+    random->ahead(static_cast<std::uint64_t>(begin))
+        .dropout(rate_, std::span(values + begin, values + end));
+  };
+  parallel_rows("dropout", std::tie(mask), mask.size(), elementwise_tile, compute);
   *random = random->ahead(static_cast<std::uint64_t>(mask.size()));
   return x * mask;
 }

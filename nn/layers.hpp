@@ -16,11 +16,15 @@ namespace attune::nn {
 /// the guard, and which only one thread may use at a time.
 class Training : attune::detail::ScopedValue<Random*> {
  public:
-  [[nodiscard]] explicit Training(Random& random);
+  [[nodiscard]] explicit Training(Random& random) : Training(&random) {}
   /// Training(nullptr) disables training mode, also inside another guard.
-  [[nodiscard]] explicit Training(std::nullptr_t);
+  [[nodiscard]] explicit Training(std::nullptr_t) : Training(static_cast<Random*>(nullptr)) {}
   /// The generator of the innermost guard; null outside of training mode.
-  static Random* random();
+  static Random* random() { return attune::detail::thread_state.training_random; }
+
+ private:
+  explicit Training(Random* random)
+      : ScopedValue(attune::detail::thread_state.training_random, random) {}
 };
 
 /// Returns x, for a layer that has an effect in training mode only. If a gradient is propagated

@@ -20,16 +20,11 @@ using namespace sizes;
 
 // Backend selection
 
-const Blas* selected_blas() {
-  static const Blas* const selected = Blas::selected();
-  return selected;
-}
-
 /// The BLAS that computes A·B; null if the library's own kernels do: a BLAS is not selected, the
 /// product is small, or an extent does not fit in int.
 template <class T>
 const Blas* blas_for(const MatrixView<const T>& a, const MatrixView<const T>& b, Index stride_c) {
-  const Blas* const blas = selected_blas();
+  const Blas* const blas = Blas::selected();
   const bool fits = blas && precision_of<T>() == Precision::f32 && a.rows > few_rows &&
                     a.rows * a.cols * b.cols >= blas_work &&
                     std::max({a.rows, a.cols, a.stride, b.cols, b.stride, stride_c}) <=
@@ -38,27 +33,13 @@ const Blas* blas_for(const MatrixView<const T>& a, const MatrixView<const T>& b,
 }
 
 std::string products_in(Precision precision) {
-  const Blas* const blas = selected_blas();
+  const Blas* const blas = Blas::selected();
   std::string text = (blas ? blas->name() + " and attune (" : "attune (") + simd_target() + ")";
   if (precision == Precision::f32) return text;
   return text + ", " + to_string(precision) + (simd::has_tiles() ? " by AMX" : " by AVX512-BF16");
 }
 
-}  // namespace
-
-std::string matmul_backends() { return products_in(precision()); }
-
-std::string matmul_backends_used() {
-  const std::string target = simd_target();
-  const bool has_fma = target.starts_with("avx") || target.starts_with("neon");
-  const Precision used = detail::least_precision;
-  const bool of_any_cpu = has_fma && !detail::product_of_this_cpu && used == Precision::f32;
-  return of_any_cpu ? portable_matmul_backend : products_in(used);
-}
-
 // Products of tensors
-
-namespace {
 
 template <class T>
 MatrixView<const T> matrix(const Tensor& x, bool transposed) {
@@ -101,6 +82,16 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
 }
 
 }  // namespace
+
+std::string matmul_backends() { return products_in(precision()); }
+
+std::string matmul_backends_used() {
+  const std::string target = simd_target();
+  const bool has_fma = target.starts_with("avx") || target.starts_with("neon");
+  const Precision used = detail::least_precision;
+  const bool of_any_cpu = has_fma && !detail::product_of_this_cpu && used == Precision::f32;
+  return of_any_cpu ? portable_matmul_backend : products_in(used);
+}
 
 Tensor add_matmul(const Tensor& y, const Tensor& a, const Tensor& b, Transpose transpose) {
   const char* const operation = y.defined() ? "add_matmul" : "matmul";

@@ -51,6 +51,14 @@ double cos_of_turn(double u) {
   return std::array{cosine, -sine, -cosine, sine}[quarter & 3];
 }
 
+template <class Draw>
+Tensor drawn(const Shape& shape, DType dtype, Draw draw) {
+  Tensor x = Tensor::uninitialized(shape, DType::f64, "random");
+  double* values = x.mutable_data<double>();
+  for (Index i = 0; i < x.size(); ++i) values[i] = draw();
+  return x.to(dtype);
+}
+
 }  // namespace
 
 Random::Random(std::uint64_t seed, std::string_view name) : Random(seed, stream_of(name)) {}
@@ -142,18 +150,6 @@ std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
     std::swap(order[i - 1], order[random.below(static_cast<Index>(i))]);
   return order;
 }
-
-namespace {
-
-template <class Draw>
-Tensor drawn(const Shape& shape, DType dtype, Draw draw) {
-  Tensor x = Tensor::uninitialized(shape, DType::f64, "random");
-  double* values = x.mutable_data<double>();
-  for (Index i = 0; i < x.size(); ++i) values[i] = draw();
-  return x.to(dtype);
-}
-
-}  // namespace
 
 Tensor normal(const Shape& shape, Random& random, DType dtype) {
   return drawn(shape, dtype, [&] { return random.normal(); });

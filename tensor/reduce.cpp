@@ -95,6 +95,12 @@ Tensor norm_along(const Tensor& x, int axis) {
   return y;
 }
 
+Tensor index_of_max(const char* operation, const Tensor& x, int axis, KeepAxes keep) {
+  const Tensor indices = max_forward(x, axis, operation).indices;
+  return keep == KeepAxes::yes ? indices : indices.reshape(x.shape().without(axis));
+}
+Tensor floating(const Tensor& x) { return x.dtype() == DType::i32 ? x.to(DType::f64) : x; }
+
 }  // namespace
 
 std::array<bool, Shape::max_rank> chosen_axes(const char* operation, const Shape& shape,
@@ -184,16 +190,6 @@ MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation) {
   view.for_blocks(std::tie(x, y.values), compute);
   return y;
 }
-
-namespace {
-
-Tensor index_of_max(const char* operation, const Tensor& x, int axis, KeepAxes keep) {
-  const Tensor indices = max_forward(x, axis, operation).indices;
-  return keep == KeepAxes::yes ? indices : indices.reshape(x.shape().without(axis));
-}
-Tensor floating(const Tensor& x) { return x.dtype() == DType::i32 ? x.to(DType::f64) : x; }
-
-}  // namespace
 
 Tensor argmax(const Tensor& x, int axis, KeepAxes keep) {
   return index_of_max("argmax", floating(x), axis, keep);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -48,6 +47,15 @@ To converted(const char* operation, From value) {
 
 void require_defined(const char* operation, const Tensor& x) {
   if (!x.defined()) fail(operation, "the tensor is not defined");
+}
+
+/// f(0), ... f(n - 1), computed in f64.
+template <class F>
+Tensor sequence(const char* operation, Index n, DType dtype, F f) {
+  Tensor result = Tensor::uninitialized({n}, DType::f64, operation);
+  double* to = result.mutable_data<double>();
+  for (Index i = 0; i < n; ++i) to[i] = f(i);
+  return dtype == DType::i32 ? to_i32(operation, result) : result.to(dtype);
 }
 
 }  // namespace
@@ -176,22 +184,7 @@ Tensor to_i32(const char* operation, const Tensor& x) {
   return x.to(DType::i32);
 }
 
-namespace {
-
-/// f(0), ... f(n - 1), computed in f64.
-template <class F>
-Tensor sequence(const char* operation, Index n, DType dtype, F f) {
-  Tensor result = Tensor::uninitialized({n}, DType::f64, operation);
-  double* to = result.mutable_data<double>();
-  for (Index i = 0; i < n; ++i) to[i] = f(i);
-  return dtype == DType::i32 ? to_i32(operation, result) : result.to(dtype);
-}
-
-}  // namespace
-
 Tensor arange(Index n, DType dtype) {
-  if (n < 0) fail("arange", "n = {} is negative", n);
-  if (dtype == DType::i32) require_i32_indices("arange", n);
   return sequence("arange", n, dtype, [](Index i) { return static_cast<double>(i); });
 }
 
@@ -212,7 +205,6 @@ Tensor linspace(double begin, double end, Index n, DType dtype) {
 }
 
 Tensor eye(Index n, DType dtype) {
-  if (n < 0) fail("eye", "n = {} is negative", n);
   Tensor result = full({n, n}, 0, dtype);
   visit(dtype, [&](auto zero) {
     auto* to = result.mutable_data<decltype(zero)>();
@@ -225,10 +217,8 @@ Mask::Mask(Tensor values) : Tensor(std::move(values)) {
   if (!defined()) return;
   visit(dtype(), [&](auto zero) {
     const auto* x = data<decltype(zero)>();
-    const auto other = [](auto v) { return (v != 0) & (v != 1); };
-    const auto any = [&](int found, auto v) { return found | other(v); };
-    if (!std::accumulate(x, x + size(), 0, any)) return;  // without a branch for each element
-    const auto* first = std::find_if(x, x + size(), other);
+    const auto* first = std::find_if(x, x + size(), [](auto v) { return (v != 0) & (v != 1); });
+    if (first == x + size()) return;
     fail("mask", "{} must be 1 (takes part) or 0, but element {} is {}", shape(),
          element_name(shape(), first - x), *first);
   });

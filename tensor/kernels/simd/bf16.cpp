@@ -8,12 +8,13 @@
 #include <attune/tensor/kernels/simd/bf16.hpp>
 
 #if HWY_ARCH_X86_64
-
 #include <immintrin.h>
 #pragma GCC diagnostic ignored "-Wuninitialized"  // inside GCC's own intrinsics
+#endif
 
-HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512bf16")
 namespace attune::simd {
+#if HWY_ARCH_X86_64
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512bf16")
 namespace {
 
 constexpr Index lanes = tile_side;
@@ -187,10 +188,7 @@ void run_pairs(const PanelProduct<float>& product) {
   run_panels<float>(product, all);
 }
 
-}  // namespace attune::simd
 HWY_POP_ATTRIBUTES
-
-namespace attune::simd {
 
 bool has_bf16() {
   // The panels have the format of the f32 kernels of the instruction set in use.
@@ -198,17 +196,9 @@ bool has_bf16() {
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   return cpu && panel_width<float>(2 * lanes) == 2 * lanes;
 }
-
-}  // namespace attune::simd
-
 #else
-
-namespace attune::simd {
-
 bool has_bf16() { return false; }
 void to_pairs(const Strided<float>&, Index, Index, float*) {}
 void run_pairs(const PanelProduct<float>&) {}
-
-}  // namespace attune::simd
-
 #endif
+}  // namespace attune::simd

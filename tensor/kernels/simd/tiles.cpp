@@ -87,13 +87,7 @@ struct Emulated {
   }
 };
 
-}  // namespace
-}  // namespace attune::simd
-
 #if HWY_ARCH_X86_64
-namespace attune::simd {
-namespace {
-
 struct Tiles {
   /// Configures the tiles, all as 16 rows of 64 bytes, and releases them on scope exit.
   struct Session {
@@ -146,20 +140,10 @@ bool permitted() {
     return false;
   return platform::permit_tiles();
 }
-
-}  // namespace
-}  // namespace attune::simd
 #else
-namespace attune::simd {
-namespace {
 using Tiles = Emulated;
 bool permitted() { return false; }
-}  // namespace
-}  // namespace attune::simd
 #endif
-
-namespace attune::simd {
-namespace {
 
 /// C = start + A·B for a block of C. The tiles of the upper 16 rows of A are contiguous; those of
 /// the lower 16 begin `below` elements later. The rows of B's panel are 32 elements apart. Split

@@ -25,37 +25,40 @@ struct Tokens {
   Index count() const { return std::ssize(rows); }
 };
 
-/// The tokens of x (T, B, ...) whose mask is not 0; all tokens if the mask is undefined.
-std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask) {
-  std::vector<float> used;
-  if (mask.defined()) used = mask.to_vector<float>();
+/// The tokens i of (T, B) with row_of(i) >= 0.
+template <class Row>
+std::vector<Tokens> tokens_of(Index steps, Index sentences, const Row& row_of) {
   std::vector<Tokens> tokens(static_cast<std::size_t>(sentences));
   for (Tokens& of : tokens) of.positions.reserve(steps), of.rows.reserve(steps);
   for (Index i = 0; i < steps * sentences; ++i) {
-    if (!used.empty() && used[i] == 0) continue;
+    const Index row = row_of(i);
+    if (row < 0) continue;
     tokens[i % sentences].positions.push_back(i / sentences);
-    tokens[i % sentences].rows.push_back(i);
+    tokens[i % sentences].rows.push_back(row);
   }
   return tokens;
 }
 
+/// The tokens of x (T, B, ...) whose mask is not 0; all tokens if the mask is undefined.
+std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask) {
+  const std::vector<float> used = mask.defined() ? mask.to_vector<float>() : std::vector<float>();
+  return tokens_of(steps, sentences,
+                   [&](Index i) { return used.empty() || used[i] != 0 ? i : -1; });
+}
+
 /// The tokens of x (N, ...), by `rows` (T, B): each of the N rows once, and -1 on padding.
 std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n) {
-  std::vector<Tokens> tokens(static_cast<std::size_t>(rows.dim(1)));
-  for (Tokens& of : tokens) of.positions.reserve(rows.dim(0)), of.rows.reserve(rows.dim(0));
   std::vector<bool> found(static_cast<std::size_t>(n));
   const std::int32_t* row = checked_ids("attention", name, rows, n, -1);
   for (Index i = 0; i < rows.size(); ++i) {
     if (row[i] < 0) continue;
     if (found[row[i]]) fail("attention", "{}: row {} occurs twice", name, row[i]);
     found[row[i]] = true;
-    tokens[i % rows.dim(1)].positions.push_back(i / rows.dim(1));
-    tokens[i % rows.dim(1)].rows.push_back(row[i]);
   }
   const auto missing = std::ranges::find(found, false);
   if (missing != found.end())
     fail("attention", "{}: row {} is missing", name, missing - found.begin());
-  return tokens;
+  return tokens_of(rows.dim(0), rows.dim(1), [&](Index i) { return row[i]; });
 }
 
 /// The keys and queries of one sentence that take part. Masked keys are removed before anything is

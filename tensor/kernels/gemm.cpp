@@ -31,11 +31,6 @@ simd::Strided<T> strided(const MatrixView<const T>& x) {
   return {x.data, x.transposed ? 1 : x.stride, x.transposed ? x.stride : 1};
 }
 
-template <class T>
-simd::Start<T> start_of(const MatrixView<T>& c, Into into) {
-  return into == Into::add ? simd::Start<T>{c.data, c.stride} : simd::Start<T>{};
-}
-
 /// Initialises C with the values before the first multiply-add.
 template <class T>
 void begin(const MatrixView<T>& c, simd::Start<T> start) {
@@ -304,7 +299,8 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     workspace->pack(b);
     return gemm(a, *workspace, c, into);
   }
-  const Product<T> product(a, c, start_of(c, into), Arithmetic<T>{Precision::f32});
+  const Product<T> product(a, c, {into == Into::add ? c.data : nullptr, c.stride},
+                           Arithmetic<T>{Precision::f32});
   if (!product.empty()) product.multiply_rows(b.data, b.stride);
 }
 template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into,
@@ -329,19 +325,12 @@ template class PackedMatrix<float>;
 template class PackedMatrix<double>;
 
 template <class T>
-void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c, Into into) {
-  const simd::Start<T> start = start_of(c, into);
-  gemm<T>(a, b, c, {start.data, c.rows, c.cols, start.stride});
-}
-template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           MatrixView<const T> start) {
   check_shapes(a, b.rows(), b.cols(), c);
   Product<T> product(a, c, {start.data, start.stride}, Arithmetic<T>{b.precision()});
   if (!product.empty()) product.multiply_panels(b.panels());
 }
-template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>, Into);
-template void gemm(MatrixView<const double>, const PackedMatrix<double>&, MatrixView<double>, Into);
 template void gemm(MatrixView<const float>, const PackedMatrix<float>&, MatrixView<float>,
                    MatrixView<const float>);
 template void gemm(MatrixView<const double>, const PackedMatrix<double>&, MatrixView<double>,

@@ -62,15 +62,17 @@ template <class T>
 void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
           Into into = Into::overwrite, PackedMatrix<T>* workspace = nullptr);
 
-/// The same product, bit for bit, with B packed before.
-template <class T>
-void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
-          Into into = Into::overwrite);
-/// C = start + A·B. The chain of multiply-adds of each element begins with the element of `start`,
-/// instead of 0. A stride of 0 adds one row to all rows.
+/// C = start + A·B, with B packed before. The chain of multiply-adds of each element begins with
+/// the element of `start`, or 0 if its data is null. A stride of 0 adds one row to all rows.
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           MatrixView<const T> start);
+/// The same product as with B not packed, bit for bit.
+template <class T>
+void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
+          Into into = Into::overwrite) {
+  gemm<T>(a, b, c, {into == Into::add ? c.data : nullptr, c.rows, c.cols, c.stride});
+}
 
 namespace detail {
 

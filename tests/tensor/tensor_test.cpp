@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <iomanip>
 #include <limits>
 #include <sstream>

@@ -48,11 +48,10 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-/// Free lists of blocks by size class, for blocks of up to `largest` bytes.
-template <std::size_t largest>
+/// Free lists of blocks by size class.
 class FreeLists {
  public:
-  static constexpr std::size_t classes = size_class(largest).index + 1;
+  static constexpr std::size_t classes = bytes_of_class.size();
 
   void put(void* memory, std::size_t index) {
     first_[index] = new (memory) FreeBlock{first_[index]};
@@ -78,7 +77,7 @@ struct ThreadCache {
   ThreadCache();
   ~ThreadCache();
 
-  FreeLists<largest_block> free;
+  FreeLists free;
   std::size_t bytes = 0;                  // of all blocks in `free`
   std::atomic<std::ptrdiff_t> in_use{0};  // bytes taken from the lists minus bytes put back
   std::ptrdiff_t high = 0;                // maximum of in_use since the last update of the peak
@@ -94,7 +93,7 @@ struct ThreadCache {
   }
   /// Removes and returns a block of a class, or null. `used`: bytes of the request.
   void* take(std::size_t index, std::size_t used) {
-    void* block = index < free.classes ? free.take(index) : nullptr;
+    void* block = free.take(index);
     if (!block) return nullptr;
     bytes -= bytes_of_class[index];
     count(static_cast<std::ptrdiff_t>(used));
@@ -115,7 +114,7 @@ struct ThreadCache {
 
 /// State shared by all threads. Never destroyed, as tensors with static storage may be freed late.
 struct Cache {
-  FreeLists<std::size_t{1} << (address_bits - 1)> free;
+  FreeLists free;
   std::size_t held = 0;       // bytes of all blocks that were allocated from the system
   std::ptrdiff_t in_use = 0;  // bytes of blocks taken from here, or by threads that have ended
   std::size_t peak = 0, allocations = 0;
@@ -282,8 +281,7 @@ void cache_free(void* memory, std::size_t bytes) noexcept {
 }
 
 Buffer* make_buffer(std::size_t bytes) {
-  const std::size_t total = sizeof(Buffer) + bytes;
-  const Block block = cache_allocate(total < bytes ? bytes : total, Fit::larger);
+  const Block block = cache_allocate(sizeof(Buffer) + bytes, Fit::larger);
   Buffer* const buffer = new (block.memory) Buffer;
   buffer->bytes = block.bytes;
   buffer->size_class = block.size_class;

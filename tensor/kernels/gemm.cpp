@@ -121,7 +121,7 @@ struct Arithmetic {
     parallel_ranges(b.cols, 4 * panel, [&](Index begin, Index end) {
       Tensor storage;
       const simd::Strided<T> x =  // columns of B as rows
-          prepare(strided(b.column_range(begin, end).transpose()), end - begin, b.rows, storage);
+          prepare(strided(b.transpose().row_range(begin, end)), end - begin, b.rows, storage);
       simd::pack_panels({x.data, x.column, x.row}, n, end - begin, panel, panels + begin * n);
     });
   }

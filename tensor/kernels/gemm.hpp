@@ -21,9 +21,6 @@ struct MatrixView {
   MatrixView row_range(Index begin, Index end) const {
     return {data + begin * (transposed ? 1 : stride), end - begin, cols, stride, transposed};
   }
-  MatrixView column_range(Index begin, Index end) const {
-    return transpose().row_range(begin, end).transpose();
-  }
   bool operator==(const MatrixView&) const = default;
 };
 

@@ -68,7 +68,9 @@ void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
 template <class T>
 void gemm(MatrixView<const T> a, const PackedMatrix<T>& b, MatrixView<T> c,
           Into into = Into::overwrite) {
-  gemm<T>(a, b, c, {into == Into::add ? c.data : nullptr, c.rows, c.cols, c.stride});
+  gemm<T>(a, b, c,
+          into == Into::add ? MatrixView<const T>{c.data, c.rows, c.cols, c.stride}
+                            : MatrixView<const T>{nullptr, c.rows, c.cols, 0});
 }
 
 namespace detail {

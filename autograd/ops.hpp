@@ -14,18 +14,15 @@
 
 namespace attune {
 
-Var operator+(const Var& a, const Var& b);
-Var operator-(const Var& a, const Var& b);
-Var operator*(const Var& a, const Var& b);
-Var operator/(const Var& a, const Var& b);
-Var operator+(const Var& a, double b);
-Var operator-(const Var& a, double b);
-Var operator*(const Var& a, double b);
-Var operator/(const Var& a, double b);
-Var operator+(double a, const Var& b);
-Var operator-(double a, const Var& b);
-Var operator*(double a, const Var& b);
-Var operator/(double a, const Var& b);
+// + - * / and == != < <= > >=, see tensor/operators.inc. Comparisons are those of the values.
+#define ATTUNE_OPERATOR(op, name)              \
+  Var operator op(const Var& a, const Var& b); \
+  Var operator op(const Var& a, double b);     \
+  Var operator op(double a, const Var& b);
+#define ATTUNE_COMPARISON(name, op)                                                        \
+  inline Tensor operator op(const Var& a, const Var& b) { return a.value() op b.value(); } \
+  inline Tensor operator op(const Var& a, double b) { return a.value() op b; }
+#include <attune/tensor/operators.inc>
 Var operator-(const Var& x);
 
 // exp, tanh, log and the other functions of one input: see tensor/functions.inc.
@@ -45,18 +42,6 @@ Var minimum(const Var& a, const Var& b);
 /// Other operations mix elements. If their input may be NaN, mask the input first:
 ///     matmul(where(mask, x, 0.0), w)
 Var where(const Mask& mask, const Var& a, const Var& b);
-
-// Comparisons of values: 1 where true, else 0; see tensor/elementwise.hpp.
-#define ATTUNE_COMPARISON(op)                                                              \
-  inline Tensor operator op(const Var& a, const Var& b) { return a.value() op b.value(); } \
-  inline Tensor operator op(const Var& a, double b) { return a.value() op b; }
-ATTUNE_COMPARISON(==)
-ATTUNE_COMPARISON(!=)
-ATTUNE_COMPARISON(<)
-ATTUNE_COMPARISON(<=)
-ATTUNE_COMPARISON(>)
-ATTUNE_COMPARISON(>=)
-#undef ATTUNE_COMPARISON
 
 /// Matrix product (..., K) x (K, N) -> (..., N). Leading axes of a are folded into rows. With
 /// transpose.a, a is (K, M); with transpose.b, b is (N, K).

@@ -65,10 +65,14 @@ std::pair<Index, Index> BroadcastPlan::offsets(Index element) const {
   Tensor operator op(double a, const Tensor& b) {                                  \
     return map(name, b, [a](auto x) { return static_cast<decltype(x)>(a) op x; }); \
   }
-ATTUNE_OPERATOR(+, "add")
-ATTUNE_OPERATOR(-, "subtract")
-ATTUNE_OPERATOR(*, "multiply")
-ATTUNE_OPERATOR(/, "divide")
+#define ATTUNE_COMPARISON(name, op)                                                              \
+  Tensor name(const Tensor& a, const Tensor& b) {                                                \
+    return zip(#name, a, b, [](auto x, auto y) { return decltype(x)(x op y); });                 \
+  }                                                                                              \
+  Tensor name(const Tensor& a, double b) {                                                       \
+    return map(#name, a, [b](auto x) { return decltype(x)(x op static_cast<decltype(x)>(b)); }); \
+  }
+#include <attune/tensor/operators.inc>
 Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }
 
 #define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient)                           \
@@ -142,20 +146,6 @@ Tensor where(const Mask& mask, const Tensor& a, const Tensor& b) {
   parallel_rows("where", std::tie(chosen, all_a, all_b, y), y.size(), elementwise_tile, compute);
   return y;
 }
-
-#define ATTUNE_COMPARISON(name, op)                                                              \
-  Tensor name(const Tensor& a, const Tensor& b) {                                                \
-    return zip(#name, a, b, [](auto x, auto y) { return decltype(x)(x op y); });                 \
-  }                                                                                              \
-  Tensor name(const Tensor& a, double b) {                                                       \
-    return map(#name, a, [b](auto x) { return decltype(x)(x op static_cast<decltype(x)>(b)); }); \
-  }
-ATTUNE_COMPARISON(equal, ==)
-ATTUNE_COMPARISON(not_equal, !=)
-ATTUNE_COMPARISON(less, <)
-ATTUNE_COMPARISON(less_equal, <=)
-ATTUNE_COMPARISON(greater, >)
-ATTUNE_COMPARISON(greater_equal, >=)
 
 Tensor isfinite(const Tensor& x) {
   return map("isfinite", x, [](auto v) { return decltype(v)(std::isfinite(v)); });

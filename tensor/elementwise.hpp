@@ -106,18 +106,17 @@ Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   return y;
 }
 
-Tensor operator+(const Tensor& a, const Tensor& b);
-Tensor operator-(const Tensor& a, const Tensor& b);
-Tensor operator*(const Tensor& a, const Tensor& b);
-Tensor operator/(const Tensor& a, const Tensor& b);
-Tensor operator+(const Tensor& a, double b);
-Tensor operator-(const Tensor& a, double b);
-Tensor operator*(const Tensor& a, double b);
-Tensor operator/(const Tensor& a, double b);
-Tensor operator+(double a, const Tensor& b);
-Tensor operator-(double a, const Tensor& b);
-Tensor operator*(double a, const Tensor& b);
-Tensor operator/(double a, const Tensor& b);
+// + - * / and == != < <= > >=, see operators.inc. Comparisons also have names: equal(a, b).
+#define ATTUNE_OPERATOR(op, name)                       \
+  Tensor operator op(const Tensor& a, const Tensor& b); \
+  Tensor operator op(const Tensor& a, double b);        \
+  Tensor operator op(double a, const Tensor& b);
+#define ATTUNE_COMPARISON(name, op)                                                  \
+  Tensor name(const Tensor& a, const Tensor& b);                                     \
+  Tensor name(const Tensor& a, double b);                                            \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return name(a, b); } \
+  inline Tensor operator op(const Tensor& a, double b) { return name(a, b); }
+#include <attune/tensor/operators.inc>
 Tensor operator-(const Tensor& x);
 
 // exp, tanh, log and the other functions of one input: see functions.inc.
@@ -172,19 +171,6 @@ X leaky_relu(const X& x, double slope = 0.01) {
   return where(x > 0, x, slope * x);
 }
 
-/// Comparisons: 1 where true, 0 where false (as with NaN), in a's dtype.
-#define ATTUNE_COMPARISON(name, op)                                                  \
-  Tensor name(const Tensor& a, const Tensor& b);                                     \
-  Tensor name(const Tensor& a, double b);                                            \
-  inline Tensor operator op(const Tensor& a, const Tensor& b) { return name(a, b); } \
-  inline Tensor operator op(const Tensor& a, double b) { return name(a, b); }
-ATTUNE_COMPARISON(equal, ==)
-ATTUNE_COMPARISON(not_equal, !=)
-ATTUNE_COMPARISON(less, <)
-ATTUNE_COMPARISON(less_equal, <=)
-ATTUNE_COMPARISON(greater, >)
-ATTUNE_COMPARISON(greater_equal, >=)
-#undef ATTUNE_COMPARISON
 /// 1 where x is neither NaN nor infinite, else 0.
 Tensor isfinite(const Tensor& x);
 Tensor isnan(const Tensor& x);

@@ -17,7 +17,7 @@ def contains(program, block):
     return any(program[i : i + len(block)] == block for i in range(len(program) - len(block) + 1))
 
 
-HEADERS_OF_OPERATIONS = """tensor/functions.inc tensor/elementwise.hpp tensor/reduce.hpp tensor/arrange.hpp tensor/index.hpp
+HEADERS_OF_OPERATIONS = """tensor/functions.inc tensor/operators.inc tensor/elementwise.hpp tensor/reduce.hpp tensor/arrange.hpp tensor/index.hpp
     tensor/random.hpp autograd/ops.hpp autograd/compositions.hpp autograd/loss.hpp""".split()
 # Placeholders in the page's code for functions of the reader.
 PLACEHOLDERS = {"f", "loss", "tokens"}
@@ -50,7 +50,9 @@ def wrong_operations(root):
         yield from (f"operations.md: {name} of {header} is missing" for name in sorted(names - words))
     layers = [root / layer for layer in ("tensor", "autograd", "nn")]
     code = "\n".join(path.read_text() for layer in layers for path in layer.rglob("*.hpp"))
-    known = set(re.findall(r"\w+", re.sub("//.*", "", code))) | declared_in(root / HEADERS_OF_OPERATIONS[0])
+    known = set(re.findall(r"\w+", re.sub("//.*", "", code))) .union(
+        *(declared_in(root / header) for header in HEADERS_OF_OPERATIONS[:2])
+    )
     for text in shown:
         names = {a or b for a, b in re.findall(r"(?<![\w.])([a-z]\w*)\(|nn::(\w+)", text)}
         for name in names - known - PLACEHOLDERS:

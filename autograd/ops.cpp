@@ -116,16 +116,9 @@ Var operator/(const Var& a, double b) {
   });
 }
 Var operator+(double a, const Var& b) { return b + a; }
-Var operator-(double a, const Var& b) {
-  return record("subtract", a - b.value()).wrt(b, [](const Tensor& dy) { return -dy; });
-}
+Var operator-(double a, const Var& b) { return Var(scalar(a, b.dtype())) - b; }
 Var operator*(double a, const Var& b) { return b * a; }
-Var operator/(double a, const Var& b) {
-  const Tensor y = a / b.value();
-  return record("divide", y).wrt(b, [y, b = b.value()](const Tensor& dy) {
-    return over(-times(dy, y), b);
-  });
-}
+Var operator/(double a, const Var& b) { return Var(scalar(a, b.dtype())) / b; }
 Var operator-(const Var& x) {
   return record("negate", -x.value()).wrt(x, [](const Tensor& dy) { return -dy; });
 }

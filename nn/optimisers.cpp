@@ -103,26 +103,23 @@ std::string Adam::unusable(const Gradients& gradients) const {
 
 void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
   const auto t = static_cast<double>(steps_);
-  visit_floating("Adam", w, [&](auto zero) {
-    using T = decltype(zero);
-    const simd::AdamRow<T> all{
-        .w = w.mutable_data<T>(),
-        .m = slot(0, i).mutable_data<T>(),
-        .v = slot(1, i).mutable_data<T>(),
-        .gradient = gradient.data<T>(),
-        .beta1 = static_cast<T>(options_.beta1),
-        .beta2 = static_cast<T>(options_.beta2),
-        .rate = static_cast<T>(rate_ / (1 - std::pow(options_.beta1, t))),
-        .root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, t))),
-        .epsilon = static_cast<T>(options_.epsilon),
-        .decay = static_cast<T>(decays_[i] ? rate_ * weight_decay_ : 0),
-    };
-    parallel_ranges(w.size(), tile, [&](Index begin, Index end) {
-      simd::AdamRow<T> part = all;
-      part.w += begin, part.m += begin, part.v += begin, part.gradient += begin;
-      simd::run(part, end - begin);
-    });
-  });
+  const double rate = rate_ / (1 - std::pow(options_.beta1, t)),
+               root = 1 / std::sqrt(1 - std::pow(options_.beta2, t)),
+               decay = decays_[i] ? rate_ * weight_decay_ : 0;
+  const auto compute = [&]<class T>(Index begin, Index end, const T* g, T* to, T* m, T* v) {
+    simd::run(simd::AdamRow<T>{.w = to + begin,
+                               .m = m + begin,
+                               .v = v + begin,
+                               .gradient = g + begin,
+                               .beta1 = static_cast<T>(options_.beta1),
+                               .beta2 = static_cast<T>(options_.beta2),
+                               .rate = static_cast<T>(rate),
+                               .root = static_cast<T>(root),
+                               .epsilon = static_cast<T>(options_.epsilon),
+                               .decay = static_cast<T>(decay)},
+              end - begin);
+  };
+  parallel_rows("Adam", std::tie(gradient, w, slot(0, i), slot(1, i)), w.size(), tile, compute);
 }
 
 Sgd::Sgd(Parameters& parameters, const SgdOptions& options)

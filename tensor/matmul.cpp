@@ -127,21 +127,19 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
   const Index rows = a.dim(-2), cols = a.dim(-1), m = a.dim(transpose.a ? -1 : -2);
   const Index b_rows = b.dim(-2), b_cols = b.dim(-1), n = b.dim(transpose.b ? -2 : -1);
   Tensor c = Tensor::uninitialized(a.shape().with(-2, m).with(-1, n), a.dtype(), "batched_matmul");
-  const auto compute = [&]<class T>(const T* from_a, const T* from_b, T* to) {
-    const Index work = std::max<Index>(1, rows * cols * n);
-    parallel_ranges(
-        a.shape().product(0, a.rank() - 2), std::max<Index>(1, small_product / work),
-        [&](Index begin, Index end) {
-          PackedMatrix<T> workspace;
-          for (Index i = begin; i < end; ++i) {
-            const MatrixView<const T> x{from_a + i * rows * cols, rows, cols, cols};
-            const MatrixView<const T> y{from_b + i * b_rows * b_cols, b_rows, b_cols, b_cols};
-            gemm<T>(transpose.a ? x.transpose() : x, transpose.b ? y.transpose() : y,
-                    {to + i * m * n, m, n, n}, Into::overwrite, &workspace);
-          }
-        });
+  const auto compute = [&]<class T>(Index begin, Index end, const T* from_a, const T* from_b,
+                                    T* to) {
+    PackedMatrix<T> workspace;
+    for (Index i = begin; i < end; ++i) {
+      const MatrixView<const T> x{from_a + i * rows * cols, rows, cols, cols};
+      const MatrixView<const T> y{from_b + i * b_rows * b_cols, b_rows, b_cols, b_cols};
+      gemm<T>(transpose.a ? x.transpose() : x, transpose.b ? y.transpose() : y,
+              {to + i * m * n, m, n, n}, Into::overwrite, &workspace);
+    }
   };
-  visit_elements("batched_matmul", std::tie(a, b, c), compute);
+  const Index tile = std::max<Index>(1, small_product / std::max<Index>(1, rows * cols * n));
+  parallel_rows("batched_matmul", std::tie(a, b, c), a.shape().product(0, a.rank() - 2), tile,
+                compute);
   return c;
 }
 

@@ -112,9 +112,8 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& 
     const AttentionStep step = attention_step(q.value(), entries, cache.rows, options_.heads);
     return {output_(step.y), step.weights};
   }
-  const Mask seen = Mask::unchecked(greater_equal(cache.rows, 0).to(q.dtype()));
-  const Tensor numbers = cache.rows.to(DType::f64);        // exact; maximum takes no i32
-  const Tensor rows = maximum(numbers, 0).to(DType::i32);  // any row where masked
+  const Mask seen = Mask::unchecked(cache.rows >= 0);
+  const Tensor rows = maximum(cache.rows, 0);  // any row where masked
   std::vector<Var> columns;
   for (std::size_t s = 0; s < cache.keys_values.size(); ++s)
     columns.push_back(gather(cache.keys_values[s], rows[static_cast<Index>(s)]));

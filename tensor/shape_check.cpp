@@ -41,6 +41,10 @@ ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::st
   return *this;
 }
 
+void ShapeCheck::fail_undefined(const char* name) const {
+  fail(operation_, "{} is undefined", name);
+}
+
 Index ShapeCheck::operator[](char letter) const {
   const Binding* binding = find(letter);
   if (!binding) fail(operation_, "no shape with the letter {} was checked", letter);

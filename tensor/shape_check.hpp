@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include <attune/tensor/errors.hpp>
@@ -30,7 +29,7 @@ class ShapeCheck {
   requires requires(const X& x) { x.defined(); }
   ShapeCheck& operator()(const char* name, const X& x, std::string_view letters) {
     if (!x.defined()) [[unlikely]]
-      fail(operation_, std::string(name) + " is undefined");
+      fail_undefined(name);
     return (*this)(name, x.shape(), letters);
   }
 
@@ -43,6 +42,7 @@ class ShapeCheck {
     Index extent;
     const char* found_in;
   };
+  [[noreturn]] void fail_undefined(const char* name) const;
   const Binding* find(char letter) const {
     for (const Binding& binding : std::span(bindings_).first(bound_))
       if (binding.letter == letter) return &binding;

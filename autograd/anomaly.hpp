@@ -40,7 +40,7 @@ void cancel(bool on) noexcept;
 namespace detail {
 
 /// Number of DetectAnomaly objects; negative until the environment was read.
-inline constinit std::atomic<int> anomaly_detectors{-1};
+[[gnu::visibility("default")]] inline constinit std::atomic<int> anomaly_detectors{-1};
 
 /// Throws unless ATTUNE_DETECT_ANOMALY is unset, empty, 0 or 1.
 int read_anomaly_setting();

@@ -43,7 +43,7 @@ Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverag
              });
 }
 
-Var dot_scores(const Var& q, const Var& k, Index heads) {
+Var dot_scores(const Var& q, const Var& k, Integer heads) {
   return record("dot_scores", dot_scores_forward(q.value(), k.value(), heads))
       .wrt(q, [k = k.value()](const Tensor& de) { return weighted_sum_forward(de, k); })
       .wrt(k, [q = q.value()](const Tensor& de, GradientSlot& dk) {
@@ -113,7 +113,7 @@ Var window(const Var& x, const Tensor& positions) {
       });
 }
 
-Var unwindow(const Var& x, const Tensor& positions, Index steps) {
+Var unwindow(const Var& x, const Tensor& positions, Integer steps) {
   Tensor y = zeros(x.shape().with(0, steps), x.dtype());
   window_backward(x.value(), positions, y);
   return record("unwindow", y).wrt(x, [positions](const Tensor& dy) {

@@ -14,7 +14,7 @@ Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverag
                     const Var& w_c = {});
 
 /// Dot-product scores: q (B, A), k (S, B, A) -> (S, B), or with several heads (heads, S, B)
-Var dot_scores(const Var& q, const Var& k, Index heads = 1);
+Var dot_scores(const Var& q, const Var& k, Integer heads = 1);
 
 /// Weighted sum of the memory: weights (S, B) or (heads, S, B), memory (S, B, D) -> (B, D). Memory
 /// with a weight of exactly 0 (padding) is not read, and the gradient of such a weight is 0.
@@ -39,7 +39,7 @@ Var window(const Var& x, const Tensor& positions);
 
 /// The inverse of window: puts x (W, B) or (W, B, D) at its positions in (S, B) or (S, B, D), S =
 /// steps; all other elements are 0. The positions of a sentence must be distinct.
-Var unwindow(const Var& x, const Tensor& positions, Index steps);
+Var unwindow(const Var& x, const Tensor& positions, Integer steps);
 
 /// Normalises the rows of x (..., n) to unit length: x / max(‖x‖₂, ε), with ε = 1e-12.
 Var unit_vectors(const Var& x);

@@ -220,7 +220,7 @@ Gradients::Gradients(std::span<const NamedVariable> variables, std::vector<Tenso
   }
 }
 
-Gradients& Gradients::operator+=(Gradients other) {
+Gradients& Gradients::operator+=(Gradients other) & {
   for (std::size_t k = 0; k < other.ids_.size(); ++k) {
     const auto i = std::ranges::lower_bound(ids_, other.ids_[k]) - ids_.begin();
     const auto at = tensors_.begin() + i;
@@ -277,13 +277,13 @@ void Gradients::scale(double factor) {
   norm_at_ = known ? detail::observe() : 0;
 }
 
-const Tensor* Gradients::find(const Var& variable) const {
+const Tensor* Gradients::find(const Var& variable) const& {
   if (!variable.node()) return nullptr;
   const auto [at, end] = std::equal_range(ids_.begin(), ids_.end(), variable.node()->id);
   return at == end ? nullptr : &tensors_[at - ids_.begin()];
 }
 
-const Tensor& Gradients::operator[](const Var& variable) const {
+const Tensor& Gradients::operator[](const Var& variable) const& {
   if (const Tensor* gradient = find(variable)) return *gradient;
   if (!variable.node() || !variable.node()->is_leaf) fail_not_variable(variable);
   fail("gradients", "the loss does not depend on this {} variable{}", variable.shape(),

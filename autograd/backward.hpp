@@ -25,14 +25,17 @@ class Gradients {
   Gradients(std::span<const NamedVariable> variables, std::vector<Tensor> gradients);
 
   /// The gradient of a variable, in its shape. Throws if the loss does not depend on the variable.
-  const Tensor& operator[](const Var& variable) const;
+  const Tensor& operator[](const Var& variable) const&;
+  Tensor operator[](const Var& variable) const&& { return (*this)[variable]; }
 
   /// The same, or null if the loss does not depend on the variable.
-  const Tensor* find(const Var& variable) const;
+  const Tensor* find(const Var& variable) const&;
+  const Tensor* find(const Var& variable) const&& = delete;  // keep the Gradients in a variable
 
   /// All gradients, in the order in which the variables were created. They may be changed in place:
   ///     for (Tensor gradient : gradients.all()) scale_in_place(gradient, 0.5);
-  std::span<const Tensor> all() const { return tensors_; }
+  std::span<const Tensor> all() const& { return tensors_; }
+  std::span<const Tensor> all() const&& = delete;  // keep the Gradients in a variable
 
   /// ‖g‖₂ over all elements of all gradients, accumulated in double: finite if all elements are.
   double global_norm() const;
@@ -43,7 +46,7 @@ class Gradients {
   /// keeps its gradient. The sum shares no elements with `other`. Use it to accumulate
   /// micro-batches. If a loss is a mean over tokens, weight each part by its share of the tokens:
   ///     for (const Batch& part : parts) total += backward(loss(part) * (tokens(part) / tokens(all)));
-  Gradients& operator+=(Gradients other);
+  Gradients& operator+=(Gradients other) &;
 
   /// Multiplies all gradients by a factor. Other Tensors that share their elements do not change.
   void scale(double factor);

@@ -34,41 +34,41 @@ Tensor diagonal_numbers(const char* operation, const Shape& x) {
 
 }  // namespace
 
-template <Value X>
-X var(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
+template <class A, Value X>
+X var(const A& x, const Axes& axes, KeepAxes keep, Integer correction) {
   const double n = samples("var", x.shape(), axes, correction);
-  return sum(square(centred(x, axes)), axes, keep) / n;
+  return sum(square(centred<X>(x, axes)), axes, keep) / n;
 }
 
-template <Value X>
-X std(const X& x, const Axes& axes, KeepAxes keep, Index correction) {
+template <class A, Value X>
+X std(const A& x, const Axes& axes, KeepAxes keep, Integer correction) {
   const double n = samples("std", x.shape(), axes, correction);
-  return norm(centred(x, axes), axes, keep) /
+  return norm(centred<X>(x, axes), axes, keep) /
          ::sqrt(n);  // norm's squares neither overflow nor underflow
 }
 
-template <Value X>
-X maxout(const X& x) {
+template <class A, Value X>
+X maxout(const A& x) {
   if (x.rank() == 0 || x.dim(-1) % 2 != 0)
     fail("maxout", "the last axis of {} does not divide into pairs", x.shape());
   const Index half = x.dim(-1) / 2;
   return maximum(slice(x, -1, 0, half), slice(x, -1, half, 2 * half));
 }
 
-template <Value X>
-X squeeze(const X& x, int axis) {
+template <class A, Value X>
+X squeeze(const A& x, Integer axis) {
   if (x.dim(x.shape().axis(axis, "squeeze")) != 1)
     fail("squeeze", "the extent of axis {} of {} is not 1", axis, x.shape());
   return reshape(x, x.shape().without(axis));
 }
 
-template <Value X>
-X unsqueeze(const X& x, int axis) {
+template <class A, Value X>
+X unsqueeze(const A& x, Integer axis) {
   return reshape(x, x.shape().inserted(axis, 1));
 }
 
-template <Value X>
-std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis) {
+template <class A, Value X>
+std::vector<X> split(const A& x, const std::vector<Index>& sizes, Integer axis) {
   const Index extent = x.dim(x.shape().axis(axis, "split"));
   const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
   if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent)
@@ -83,8 +83,8 @@ std::vector<X> split(const X& x, const std::vector<Index>& sizes, int axis) {
   return parts;
 }
 
-template <Value X>
-X flip(const X& x, const Axes& axes) {
+template <class A, Value X>
+X flip(const A& x, const Axes& axes) {
   const auto chosen = chosen_axes("flip", x.shape(), axes);
   X y = x;
   for (int axis = 0; axis < x.rank(); ++axis) {
@@ -94,69 +94,71 @@ X flip(const X& x, const Axes& axes) {
   return y;
 }
 
-template <Value X>
-X roll(const X& x, Index shift, int axis) {
+template <class A, Value X>
+X roll(const A& x, Integer shift, Integer axis) {
   const Index n = x.dim(x.shape().axis(axis, "roll"));
   if (n == 0) return x;
   const Index end = n - ((shift % n) + n) % n;
   return concat({slice(x, axis, end, n), slice(x, axis, 0, end)}, axis);
 }
 
-template <Value X>
-X repeat(const X& x, Index n, int axis) {
+template <class A, Value X>
+X repeat(const A& x, Integer n, Integer axis) {
+  if (n < 0) fail("repeat", "n = {} is negative", n);
   const Index extent = x.dim(x.shape().axis(axis, "repeat"));
   const Tensor ids = broadcast_to(arange(extent).reshape({extent, 1}), {extent, n});
   return gather(x, ids.reshape({-1}), axis);
 }
 
-template <Value X>
-X tril(const X& x, Index k) {
+template <class A, Value X>
+X tril(const A& x, Integer k) {
   return where(diagonal_numbers("tril", x.shape()) <= static_cast<double>(k), x, 0.0);
 }
 
-template <Value X>
-X triu(const X& x, Index k) {
+template <class A, Value X>
+X triu(const A& x, Integer k) {
   return where(diagonal_numbers("triu", x.shape()) >= static_cast<double>(k), x, 0.0);
 }
 
-template <Value X>
-X take_along_axis(const X& x, const Tensor& ids, int axis) {
+template <class A, Value X>
+X take_along_axis(const A& x, const Tensor& ids, Integer axis) {
   return gather(reshape(x, {-1}), flat_indices_along_axis(x.shape(), ids, axis));
 }
 
-template <Value X>
-X masked_select(const X& x, const Mask& mask) {
-  const Tensor flat = broadcast_to(mask, x.shape()).reshape({-1});
+template <class A, Value X>
+X masked_select(const A& x, const Mask& mask) {
+  const Tensor flat =
+      broadcast_to(mask.defined() ? Tensor(mask) : ones({}), x.shape()).reshape({-1});
   return gather(reshape(x, {-1}), nonzero(flat).reshape({-1}));
 }
 
-template <Value X>
-Sorted<X> sort(const X& x, int axis, Order order) {
+template <class A, Value X>
+Sorted<X> sort(const A& x, Integer axis, Order order) {
   const Tensor indices = argsort(Var(x).value(), axis, order);
   return {take_along_axis(x, indices, axis), indices};
 }
 
-template <Value X>
-Sorted<X> topk(const X& x, Index k, int axis) {
+template <class A, Value X>
+Sorted<X> topk(const A& x, Integer k, Integer axis) {
   const Tensor indices = argsort(Var(x).value(), k, axis, Order::descending);
   return {take_along_axis(x, indices, axis), indices};
 }
 
-template <Value X>
-X segment_sum(const X& x, const Tensor& segments, Index n) {
+template <class A, Value X>
+X segment_sum(const A& x, const Tensor& segments, Integer n) {
   return scatter_add(X(zeros(x.shape().with(0, n), x.dtype())), segments, x);
 }
 
-template <Value X>
-X segment_max(const X& x, const Tensor& segments, Index n) {
+template <class A, Value X>
+X segment_max(const A& x, const Tensor& segments, Integer n) {
   const Tensor rows = segment_argmax(Var(x).value(), segments, n);
   if (x.size() == 0) return full(rows.shape(), -std::numeric_limits<double>::infinity(), x.dtype());
   return where(rows >= 0, take_along_axis(x, maximum(rows, 0.0), 0),
                -std::numeric_limits<double>::infinity());
 }
 
-template <Value X>
-X segment_softmax(const X& x, const Tensor& segments, Index n) {
+template <class A, Value X>
+X segment_softmax(const A& x, const Tensor& segments, Integer n) {
   const Tensor largest = gather(segment_max(Var(x).value(), segments, n), segments);
   const X e = exp(x - X(where(isfinite(largest), largest, 0.0)));
   const X total = segment_sum(e, segments, n);  // 0 for a segment of only -∞
@@ -278,8 +280,8 @@ std::vector<std::string> letters_of(const std::string& equation, std::size_t ope
 
 }  // namespace
 
-template <Value X>
-X einsum(const std::string& equation, const std::vector<X>& operands) {
+template <class A, Value X>
+X einsum(const std::string& equation, const std::vector<A>& operands) {
   const std::vector<std::string> letters = letters_of(equation, operands.size());
   const std::string& result = letters.back();
   std::vector<Labelled<X>> all;
@@ -306,27 +308,28 @@ X einsum(const std::string& equation, const std::vector<X>& operands) {
   return permute(product.x, order);
 }
 
-#define ATTUNE_INSTANTIATE(X)                                              \
-  template X var(const X&, const Axes&, KeepAxes, Index);                  \
-  template X std(const X&, const Axes&, KeepAxes, Index);                  \
-  template X maxout(const X&);                                             \
-  template X squeeze(const X&, int);                                       \
-  template X unsqueeze(const X&, int);                                     \
-  template std::vector<X> split(const X&, const std::vector<Index>&, int); \
-  template X flip(const X&, const Axes&);                                  \
-  template X roll(const X&, Index, int);                                   \
-  template X repeat(const X&, Index, int);                                 \
-  template X tril(const X&, Index);                                        \
-  template X triu(const X&, Index);                                        \
-  template X take_along_axis(const X&, const Tensor&, int);                \
-  template X masked_select(const X&, const Mask&);                         \
-  template Sorted<X> sort(const X&, int, Order);                           \
-  template Sorted<X> topk(const X&, Index, int);                           \
-  template X segment_sum(const X&, const Tensor&, Index);                  \
-  template X segment_max(const X&, const Tensor&, Index);                  \
-  template X segment_softmax(const X&, const Tensor&, Index);              \
-  template X einsum(const std::string&, const std::vector<X>&);
-ATTUNE_INSTANTIATE(Tensor)
-ATTUNE_INSTANTIATE(Var)
+#define ATTUNE_INSTANTIATE(A, X)                                               \
+  template X var(const A&, const Axes&, KeepAxes, Integer);                    \
+  template X std(const A&, const Axes&, KeepAxes, Integer);                    \
+  template X maxout(const A&);                                                 \
+  template X squeeze(const A&, Integer);                                       \
+  template X unsqueeze(const A&, Integer);                                     \
+  template std::vector<X> split(const A&, const std::vector<Index>&, Integer); \
+  template X flip(const A&, const Axes&);                                      \
+  template X roll(const A&, Integer, Integer);                                 \
+  template X repeat(const A&, Integer, Integer);                               \
+  template X tril(const A&, Integer);                                          \
+  template X triu(const A&, Integer);                                          \
+  template X take_along_axis(const A&, const Tensor&, Integer);                \
+  template X masked_select(const A&, const Mask&);                             \
+  template Sorted<X> sort(const A&, Integer, Order);                           \
+  template Sorted<X> topk(const A&, Integer, Integer);                         \
+  template X segment_sum(const A&, const Tensor&, Integer);                    \
+  template X segment_max(const A&, const Tensor&, Integer);                    \
+  template X segment_softmax(const A&, const Tensor&, Integer);                \
+  template X einsum(const std::string&, const std::vector<A>&);
+ATTUNE_INSTANTIATE(Tensor, Tensor)
+ATTUNE_INSTANTIATE(Var, Var)
+ATTUNE_INSTANTIATE(Mask, Tensor)
 
 }  // namespace attune

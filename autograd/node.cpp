@@ -82,7 +82,7 @@ void GradientSlot::add(Tensor gradient) {
   add_in_place(accumulator(), gradient);
 }
 
-Tensor& GradientSlot::accumulator() {
+Tensor& GradientSlot::accumulator() & {
   if (!sum_.defined()) {
     sum_ = zeros(shape_, dtype_);
   } else if (!sum_.unique()) {
@@ -92,7 +92,7 @@ Tensor& GradientSlot::accumulator() {
   return sum_;
 }
 
-void GradientSlot::add_product(Tensor a, Tensor b, Index column) {
+void GradientSlot::add_product(Tensor a, Tensor b, Integer column) {
   a = as_matrix(a), b = as_matrix(b);
   Product product{without_discarded(a, b), without_discarded(b, a), column,
                   detail::thread_state.pullback};

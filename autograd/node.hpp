@@ -25,13 +25,13 @@ class GradientSlot {
   /// dx[:, column : column + N] += aᵀ·b for a (..., K), b (..., N), leading axes folded: the
   /// gradient of a weight x with input a. Deferred: a weight that is used at every step of a
   /// recurrence gets its gradient from one product over all steps, instead of many thin ones.
-  void add_product(Tensor a, Tensor b, Index column = 0);
+  void add_product(Tensor a, Tensor b, Integer column = 0);
 
   /// The sum so far (zeros at first), for kernels that add to it in place.
-  Tensor& accumulator();
+  Tensor& accumulator() &;
 
   /// The sum so far, without deferred products. Undefined before the first contribution.
-  const Tensor& sum() const { return sum_; }
+  Tensor sum() const { return sum_; }
 
   /// Used by backward only: `begin` is called first, `finish` last. `finish` returns the gradient.
   void begin(const Shape& shape, DType dtype) { shape_ = shape, dtype_ = dtype; }
@@ -96,9 +96,9 @@ struct EdgeOf final : Edge {
       : inputs(std::move(from)), pullback(std::forward<F>(f)) {}
   std::span<Target> targets() override { return inputs; }
   void run(std::span<const Tensor> dy, std::span<GradientSlot* const> dx) override {
-    std::array<GradientSlot*, N> slots;
-    std::copy_n(dx.begin(), N, slots.begin());
-    pullback(dy, slots);
+    std::array<GradientSlot*, N> each;
+    std::copy_n(dx.begin(), N, each.begin());
+    pullback(dy, each);
   }
 
   std::array<Target, N> inputs;

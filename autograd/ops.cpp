@@ -178,6 +178,7 @@ Var minimum(const Var& a, const Var& b) {
 }
 
 Var where(const Mask& mask, const Var& a, const Var& b) {
+  if (!mask.defined()) return where(ones({}), a, b);
   const Tensor y = where(mask, a.value(), b.value());
   return either("where", y, a, b, [chosen = mask.to(a.dtype())] { return chosen; });
 }
@@ -265,14 +266,14 @@ Var log_sum_exp(const Var& x, const Axes& axes, KeepAxes keep) {
   });
 }
 
-Var softmax(const Var& x, int axis, const Mask& mask) {
+Var softmax(const Var& x, Integer axis, const Mask& mask) {
   const Tensor y = softmax(x.value(), axis, mask);
   return record("softmax", y).wrt(x, [y, axis](const Tensor& dy) {
     return softmax_backward(y, dy, axis);
   });
 }
 
-Var log_softmax(const Var& x, int axis) {
+Var log_softmax(const Var& x, Integer axis) {
   const Tensor y = log_softmax(x.value(), axis);
   return record("log_softmax", y).wrt(x, [y, axis](const Tensor& dy) {
     return dy - times(sum(dy, {axis}, KeepAxes::yes), exp(y));
@@ -293,7 +294,7 @@ Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
              });
 }
 
-Var sparsemax(const Var& x, int axis, const Mask& mask) {
+Var sparsemax(const Var& x, Integer axis, const Mask& mask) {
   const Tensor y = sparsemax(x.value(), axis, mask);
   return record("sparsemax", y).wrt(x, [y, axis](const Tensor& dy) {
     return sparsemax_backward(y, dy, axis);
@@ -308,14 +309,13 @@ Var reshape(const Var& x, const Shape& shape) {
   });
 }
 
-Var reshape(const Var& x, std::initializer_list<Index> extents) {
+Var reshape(const Var& x, std::initializer_list<Integer> extents) {
   return reshape(x, x.value().reshape(extents).shape());
 }
 
-Var slice(const Var& x, int axis, Index begin, Index end) {
+Var slice(const Var& x, Integer axis, Integer begin, Integer end) {
   axis = x.shape().axis(axis, "slice");
-  const Index n = x.dim(axis), first = begin < 0 ? begin + n : begin,
-              last = end < 0 ? end + n : end;
+  const Index n = x.dim(axis), first = begin + (begin < 0 ? n : 0), last = end + (end < 0 ? n : 0);
   return record("slice",
                 axis == 0 ? x.value().slice(first, last) : slice(x.value(), axis, begin, end))
       .wrt(x, [axis, first](const Tensor& dy, GradientSlot& dx) {
@@ -328,7 +328,7 @@ Var broadcast_to(const Var& x, const Shape& shape) {
       .wrt(x, [from = x.shape()](const Tensor& dy) { return sum_to(dy, from); });
 }
 
-Var permute(const Var& x, const std::vector<int>& axes) {
+Var permute(const Var& x, const Axes& axes) {
   const Tensor y = permute(x.value(), axes);
   std::vector<int> inverse(axes.size());
   for (std::size_t i = 0; i < axes.size(); ++i)
@@ -336,13 +336,13 @@ Var permute(const Var& x, const std::vector<int>& axes) {
   return record("permute", y).wrt(x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
 }
 
-Var transpose(const Var& x, int axis_a, int axis_b) {
+Var transpose(const Var& x, Integer axis_a, Integer axis_b) {
   return record("transpose", transpose(x.value(), axis_a, axis_b)).wrt(x, [=](const Tensor& dy) {
     return transpose(dy, axis_a, axis_b);
   });
 }
 
-Var concat(const std::vector<Var>& parts, int axis) {
+Var concat(const std::vector<Var>& parts, Integer axis) {
   Recording result = record("concat", concat(values_of(parts), axis));
   Index begin = 0;
   for (const Var& part : parts) {
@@ -353,7 +353,7 @@ Var concat(const std::vector<Var>& parts, int axis) {
   return result;
 }
 
-Var stack(const std::vector<Var>& parts, int axis) {
+Var stack(const std::vector<Var>& parts, Integer axis) {
   const Tensor y = stack(values_of(parts), axis);
   axis = y.shape().axis(axis);
   Recording result = record("stack", y);
@@ -366,28 +366,28 @@ Var stack(const std::vector<Var>& parts, int axis) {
   return result;
 }
 
-Var pad(const Var& x, int axis, Index before, Index after, double value) {
+Var pad(const Var& x, Integer axis, Integer before, Integer after, double value) {
   const Tensor y = pad(x.value(), axis, before, after, value);
   return record("pad", y).wrt(x, [axis, before, end = y.dim(axis) - after](const Tensor& dy) {
     return slice(dy, axis, before, end);
   });
 }
 
-Var cumsum(const Var& x, int axis, Direction direction) {
+Var cumsum(const Var& x, Integer axis, Direction direction) {
   return record("cumsum", cumsum(x.value(), axis, direction)).wrt(x, [=](const Tensor& dy) {
     const bool forward = direction == Direction::forward;
     return cumsum(dy, axis, forward ? Direction::backward : Direction::forward);
   });
 }
 
-Var gather(const Var& x, const Tensor& ids, int axis) {
+Var gather(const Var& x, const Tensor& ids, Integer axis) {
   return record("gather", gather(x.value(), ids, axis))
       .wrt(x, [ids, axis](const Tensor& dy, GradientSlot& dx) {
         scatter_add_in_place(dx.accumulator(), ids, dy, axis);
       });
 }
 
-Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, int axis) {
+Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, Integer axis) {
   return record("scatter_add", scatter_add(x.value(), ids, rows.value(), axis))
       .wrt(x, [](const Tensor& dy) { return dy; })
       .wrt(rows, [=](const Tensor& dy) { return gather(dy, ids, axis); });

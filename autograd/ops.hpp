@@ -67,8 +67,8 @@ Var norm(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 Var log_sum_exp(const Var& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
 /// Softmax along an axis, over the positions whose mask is 1; see reference.hpp and normalize.hpp.
-Var softmax(const Var& x, int axis = -1, const Mask& mask = {});
-Var log_softmax(const Var& x, int axis = -1);
+Var softmax(const Var& x, Integer axis = -1, const Mask& mask = {});
+Var log_softmax(const Var& x, Integer axis = -1);
 
 /// Layer normalisation, reference::layer_norm in one pass: x (..., N), gain (N), bias (N) -> (...,
 /// N). Each row of N elements is normalised independently. A row of equal elements gives the bias
@@ -76,21 +76,21 @@ Var log_softmax(const Var& x, int axis = -1);
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = layer_norm_epsilon);
 
 /// Sparsemax, reference::sparsemax: like softmax, but with exact zeros. The mask is as in softmax.
-Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {});
+Var sparsemax(const Var& x, Integer axis = -1, const Mask& mask = {});
 
 // Arrangement and indexing: see tensor/arrange.hpp, tensor/index.hpp. Slices of axis 0 are views.
 Var reshape(const Var& x, const Shape& shape);
-Var reshape(const Var& x, std::initializer_list<Index> extents);
-Var slice(const Var& x, int axis, Index begin, Index end);
+Var reshape(const Var& x, std::initializer_list<Integer> extents);
+Var slice(const Var& x, Integer axis, Integer begin, Integer end);
 Var broadcast_to(const Var& x, const Shape& shape);
-Var permute(const Var& x, const std::vector<int>& axes);
-Var transpose(const Var& x, int axis_a, int axis_b);
-Var concat(const std::vector<Var>& parts, int axis);
-Var stack(const std::vector<Var>& parts, int axis = 0);
-Var pad(const Var& x, int axis, Index before, Index after, double value = 0);
-Var cumsum(const Var& x, int axis, Direction direction = Direction::forward);
-Var gather(const Var& x, const Tensor& ids, int axis = 0);
-Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, int axis = 0);
+Var permute(const Var& x, const Axes& axes);
+Var transpose(const Var& x, Integer axis_a, Integer axis_b);
+Var concat(const std::vector<Var>& parts, Integer axis);
+Var stack(const std::vector<Var>& parts, Integer axis = 0);
+Var pad(const Var& x, Integer axis, Integer before, Integer after, double value = 0);
+Var cumsum(const Var& x, Integer axis, Direction direction = Direction::forward);
+Var gather(const Var& x, const Tensor& ids, Integer axis = 0);
+Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, Integer axis = 0);
 Var unfold(const Var& x, const UnfoldOptions& options);
 
 }  // namespace attune

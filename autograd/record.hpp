@@ -80,18 +80,15 @@ class Recording {
   }
 
   /// Converts an operation with one result to that result, as in `return record(...).wrt(...)`.
-  operator Var() {  // NOLINT
-    check(0);
-    return Var(std::move(values_[0]), std::move(node_), 0);
-  }
+  operator Var() const { return output(0); }  // NOLINT
   Var output(std::uint32_t i) const {
-    check(i);
+    check_output(i);
     return Var(values_[i], node_, i);
   }
 
  private:
   void add(detail::Edge* edge);
-  void check(std::uint32_t i) const {
+  void check_output(std::uint32_t i) const {
     if (detail::detects_anomaly()) [[unlikely]]
       detail::check_result(operation_, values_[i], inputs_);
   }

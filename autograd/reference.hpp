@@ -90,7 +90,7 @@ inline Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& 
 }
 
 /// e_ksb = q_bk · k_sbk, where each of K heads has its own A / K elements; one head: e (S, B)
-inline Var dot_scores(const Var& q, const Var& k, Index heads = 1) {
+inline Var dot_scores(const Var& q, const Var& k, Integer heads = 1) {
   if (heads == 1) return sum(q * k, {-1});
   std::vector<Var> scores;
   for (Index i = 0, n = q.dim(1) / heads; i < heads; ++i)
@@ -110,13 +110,13 @@ inline Var weighted_sum(const Var& weights, const Var& memory) {
 }
 
 /// y_i = e^{x_i} / Σ_j e^{x_j}, over the positions whose mask is 1
-inline Var softmax(const Var& x, int axis, const Mask& mask = {}) {
+inline Var softmax(const Var& x, Integer axis, const Mask& mask = {}) {
   const Var e = mask.defined() ? exp(x) * mask : exp(x);
   return e / sum(e, {axis}, KeepAxes::yes);
 }
 
 /// y_i = x_i - log Σ_j e^{x_j}
-inline Var log_softmax(const Var& x, int axis) {
+inline Var log_softmax(const Var& x, Integer axis) {
   return x - log(sum(exp(x), {axis}, KeepAxes::yes));
 }
 
@@ -131,7 +131,7 @@ inline Var layer_norm(const Var& x, const Var& gain, const Var& bias, double eps
 /// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016):
 /// y_i = max(x_i - τ, 0), where τ makes the sum 1. x_i is in the support if
 /// Σ_j max(x_j - x_i, 0) < 1; there y = x - τ, and Σ y = 1 gives τ.
-inline Var sparsemax(const Var& x, int axis = -1, const Mask& mask = {}) {
+inline Var sparsemax(const Var& x, Integer axis = -1, const Mask& mask = {}) {
   axis = x.shape().axis(axis);
   const Tensor used = broadcast_to(mask.defined() ? Tensor(mask) : scalar(1, x.dtype()), x.shape());
   const Tensor x_j = x.value().reshape(x.shape().inserted(axis + 1, 1));

@@ -4,9 +4,9 @@
 
 namespace attune {
 
-Var Var::operator[](Index t) const {
+Var Var::operator[](Integer t) const {
   const Tensor row = value()[t];
-  if (t < 0) t += dim(0);
+  if (t < 0) t = t + dim(0);
   return record("slice", row).wrt(*this, [t](const Tensor& dy, GradientSlot& dx) {
     add_to_slice(dx.accumulator(), dy.reshape(dy.shape().inserted(0, 1)), 0, t);
   });

@@ -20,11 +20,13 @@ class Var {
   ~Var() = default;
   Var(Tensor value) : value_(std::move(value)) {}  // NOLINT: implicit conversion
 
-  const Tensor& value() const { return value_; }
+  const Tensor& value() const& { return value_; }
+  Tensor value() const&& { return value_; }
   bool defined() const { return value_.defined(); }
-  const Shape& shape() const { return value_.shape(); }
+  const Shape& shape() const& { return value_.shape(); }
+  Shape shape() const&& { return value_.shape(); }
   int rank() const { return value_.rank(); }
-  Index dim(int axis) const { return value_.dim(axis); }
+  Index dim(Integer axis) const { return value_.dim(axis); }
   Index size() const { return value_.size(); }
   DType dtype() const { return value_.dtype(); }
   double item() const { return value_.item(); }
@@ -33,12 +35,12 @@ class Var {
   bool requires_gradient() const { return static_cast<bool>(node_); }
 
   /// Index t of axis 0, whose shape lacks that axis; see `slice` in ops.hpp.
-  Var operator[](Index t) const;
+  Var operator[](Integer t) const;
 
   /// For the implementation of operations: the value as output number `output` of a node.
   Var(Tensor value, detail::NodePointer node, std::uint32_t output)
       : value_(std::move(value)), node_(std::move(node)), output_(output) {}
-  const detail::NodePointer& node() const { return node_; }
+  detail::NodePointer node() const { return node_; }
   std::uint32_t output() const { return output_; }
 
  private:

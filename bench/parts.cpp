@@ -48,7 +48,10 @@ Results differentiate(const Var& y, const Tensor& dy, std::initializer_list<Var>
 }
 
 /// Marks a weight as changed, as an optimiser does. Its packed copy is then computed again.
-void modify(const Var& w) { Tensor(w.value()).mutable_data<float>(); }
+void modify(const Var& w) {
+  Tensor values = w.value();
+  values.mutable_data<float>();
+}
 
 /// An LSTM layer, with the gradients of the input, both weights, the bias and the initial state.
 Part lstm() {

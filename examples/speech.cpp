@@ -149,7 +149,8 @@ Tensor log_mel(const Tensor& waveform, Index rate) {
   const std::shared_ptr<kiss_fftr_state> fft(kiss_fftr_alloc(width, 0, nullptr, nullptr), free);
   std::vector<kiss_fft_cpx> X(bins);
   for (Index t = 0; t < frames.dim(0); ++t) {
-    kiss_fftr(fft.get(), frames[t].data<float>(), X.data());
+    const Tensor frame = frames[t];
+    kiss_fftr(fft.get(), frame.data<float>(), X.data());
     float* const to = power.mutable_data<float>() + t * bins;
     for (Index f = 0; f < bins; ++f) to[f] = X[f].r * X[f].r + X[f].i * X[f].i;
   }

@@ -67,7 +67,7 @@ class NamedModel : public Model {
   /// models::loss; in training mode with the label smoothing and the coverage loss of options().
   Var loss(const text::Batch& batch, const Guide& guide = {}) const;
 
-  const ModelOptions& options() const { return options_; }
+  ModelOptions options() const { return options_; }
 
  private:
   ModelOptions options_;

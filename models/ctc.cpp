@@ -119,7 +119,7 @@ double CtcPrefix::before(Index t, std::int32_t label) const {
   return label == last_ ? ends_blank_[t] : log_add(ends_blank_[t], ends_label_[t]);
 }
 
-CtcPrefix CtcPrefix::extended(std::int32_t label) const {
+CtcPrefix CtcPrefix::extended(Integer label) const {
   CtcPrefix longer = *this;
   if (label == options_.begin) return longer;
   if (label < 0 || label >= log_p_.dim(1))

@@ -45,7 +45,7 @@ class CtcPrefix {
   CtcPrefix(Tensor log_p, const JointCtcOptions& options);
 
   /// This prefix, extended by one label; unchanged if the label is options.begin.
-  CtcPrefix extended(std::int32_t label) const;
+  CtcPrefix extended(Integer label) const;
   /// For each symbol, the log-probability that it follows, given that the labels begin with this
   /// prefix (algorithm 2 of the paper, divided by the probability of the prefix). The entry
   /// options.end is that of no further label. The entries blank and begin are log 0.

@@ -20,7 +20,7 @@ struct Encoded {
 };
 
 /// The final state of the last layer. Throws if there is none; the message begins with `model`.
-inline const nn::RecurrentState& last_state(const Encoded& source, const char* model) {
+inline nn::RecurrentState last_state(const Encoded& source, const char* model) {
   if (source.last.empty()) fail(model, "the source has no final state: Encoded::last is empty");
   return source.last.back();
 }
@@ -49,7 +49,7 @@ inline Encoded select(const Encoded& encoded, const Tensor& rows) {
 }
 
 /// An empty source for n sentences, for a decoder that has no source, such as a language model.
-inline Encoded no_source(Index n) { return {.h = {}, .last = {}, .mask = ones({1, n})}; }
+inline Encoded no_source(Integer n) { return {.h = {}, .last = {}, .mask = ones({1, n})}; }
 
 /// The sizes of an Encoded, for the constructor of a decoder.
 struct EncodedSizes {

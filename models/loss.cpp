@@ -4,7 +4,7 @@
 
 namespace attune::models {
 
-std::vector<std::int32_t> excluded_tokens(OutputTokens output_tokens, std::int32_t end) {
+std::vector<std::int32_t> excluded_tokens(OutputTokens output_tokens, Integer end) {
   using text::Vocabulary;
   if (output_tokens == OutputTokens::all) return {};
   std::vector<std::int32_t> tokens = {Vocabulary::pad, Vocabulary::begin, Vocabulary::end};

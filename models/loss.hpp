@@ -21,7 +21,7 @@ enum class OutputTokens {
 
 /// The ids of the tokens that are not generated.
 std::vector<std::int32_t> excluded_tokens(OutputTokens output_tokens,
-                                          std::int32_t end = text::Vocabulary::end);
+                                          Integer end = text::Vocabulary::end);
 
 struct LossOptions {
   double label_smoothing = 0;  // ε, spread over output_tokens, see CrossEntropyOptions

@@ -24,11 +24,13 @@ class ModelValue {
   explicit ModelValue(T value) : value_(std::make_shared<T>(std::move(value))), type_(&typeid(T)) {}
 
   template <class T>
-  const T& as() const {
+  const T& as() const& {
     if (!type_ || *type_ != typeid(T))
       fail("Model", "the source or decoder state is one of another class of model");
     return *static_cast<const T*>(value_.get());
   }
+  template <class T>
+  const T& as() const&& = delete;  // keep the source or state in a variable
 
  private:
   std::shared_ptr<const void> value_;

@@ -99,7 +99,7 @@ void set(const Option& option, void* at, const std::string& text) {
 
 /// Other types have no range.
 template <class T>
-void check(const Option& option, const void* at) {
+void validate(const Option& option, const void* at) {
   const T& field = *static_cast<const T*>(at);
   if constexpr (std::is_same_v<T, std::string_view>) {
     choice_of(option, std::string(field));
@@ -124,7 +124,7 @@ namespace detail {
 
 template <class T>
 const FieldAccess& field_access() {
-  static constexpr FieldAccess access{get<T>, set<T>, check<T>};
+  static constexpr FieldAccess access{get<T>, set<T>, validate<T>};
   return access;
 }
 template const FieldAccess& field_access<double>();
@@ -184,8 +184,7 @@ void append(OptionList& options, OptionList part, const std::string& group) {
   }
 }
 
-const std::string& entry_of(const std::map<std::string, std::string>& map,
-                            const std::string& name) {
+std::string entry_of(const std::map<std::string, std::string>& map, const std::string& name) {
   const auto at = map.find(name);
   if (at == map.end()) fail("options", "'" + name + "' is missing");
   return at->second;

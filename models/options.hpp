@@ -23,7 +23,7 @@ namespace detail {
 struct FieldAccess {
   std::string (*get)(const Option& option, const void* field);
   void (*set)(const Option& option, void* field, const std::string& text);
-  void (*check)(const Option& option, const void* field);
+  void (*validate)(const Option& option, const void* field);
 };
 struct Enumeration;  // the T of field_access for every enum whose size is that of int
 /// For double, Index, std::uint64_t, std::string, path, lists of Index, lists of paths (to which
@@ -100,13 +100,14 @@ Option only_with(std::string needs, const Owner& owner, Option option) {
 }
 /// The option of that name, or nullptr.
 const Option* find(const OptionList& options, const std::string& name);
+const Option* find(OptionList&& options, const std::string& name) = delete;
 /// Appends options. Those without a heading get the heading `group`.
 void append(OptionList& options, OptionList part, const std::string& group = {});
 
 /// The text of a choice in --help: "_" is replaced by "-".
 std::string with_hyphens(std::string text);
 /// The entry of a map. Throws if there is none.
-const std::string& entry_of(const std::map<std::string, std::string>& map, const std::string& name);
+std::string entry_of(const std::map<std::string, std::string>& map, const std::string& name);
 
 /// The options of a struct O, in the order of --help. Each options struct has a function
 ///     OptionList fields_of(LuongOptions& prototype);
@@ -137,9 +138,9 @@ class OptionTable : public OptionList {
     return !one.present || one.present(reinterpret_cast<const char*>(&o) + one.owner);
   }
   /// Throws if a field is out of range; the message names the option.
-  void check(const O& o) const {
+  void validate(const O& o) const {
     for (const Option& one : *this)
-      one.access->check(one, reinterpret_cast<const char*>(&o) + one.at);
+      one.access->validate(one, reinterpret_cast<const char*>(&o) + one.at);
   }
 };
 

@@ -8,12 +8,12 @@ Option tied_option(Tied& tied) {
                 {"none", "target-output", "all"});
 }
 
-void require_one_vocabulary(Index source, Index target) {
+void require_one_vocabulary(Integer source, Integer target) {
   if (source != target)
     fail("tied", "all requires equal vocabulary sizes, not {} and {}", source, target);
 }
 
-Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
+Affine output_layer(const nn::Scope& scope, Integer readout, Integer vocabulary, Tied tied,
                     const WordVectors& target) {
   if (tied == Tied::none)
     return nn::Linear(scope, readout, vocabulary, {.weight_init = output_weights()}).affine();

@@ -23,8 +23,8 @@ inline constexpr double largest_size = 1 << 16, most_layers = 64, highest_dropou
 
 /// Returns the options. Throws if one is out of range; the message names the option.
 template <class Options>
-const Options& checked(const Options& options) {
-  options_of(options).check(options);
+Options checked(const Options& options) {
+  options_of(options).validate(options);
   return options;
 }
 
@@ -44,7 +44,7 @@ inline nn::Init word_vectors_init(nn::Cell cell) {
 }
 
 /// For Tied::all. Throws if the vocabulary sizes differ.
-void require_one_vocabulary(Index source, Index target);
+void require_one_vocabulary(Integer source, Integer target);
 
 /// An embedding followed by dropout: ids (...) -> (..., E)
 struct WordVectors {
@@ -77,7 +77,7 @@ WordVectors source_vectors(const nn::Scope& scope, const Options& o, const WordV
 
 /// The output layer for readouts (..., R), with "output.W" (R, V) and "output.b" (V). If tied, it
 /// uses the transposed embedding (V, E) instead of W. Throws if R is not E then.
-Affine output_layer(const nn::Scope& scope, Index readout, Index vocabulary, Tied tied,
+Affine output_layer(const nn::Scope& scope, Integer readout, Integer vocabulary, Tied tied,
                     const WordVectors& target);
 
 /// Direction of a recurrent encoder. `backward` reverses the source as Sutskever et al. (2014) do;
@@ -124,7 +124,7 @@ class WithEncoder : public Decoder {
     return encoder_(source_(source), mask);
   }
 
-  const Options& options() const { return options_; }
+  Options options() const { return options_; }
 
  private:
   Options options_;
@@ -147,7 +147,7 @@ class OneLayerDecoder {
     Var y;   // (T, B, E)
     Var xw;  // gate inputs of the cell, see nn::Recurrent::input: (T, B, gates · H)
 
-    Var operator[](Index t) const { return xw[t]; }
+    Var operator[](Integer t) const { return xw[t]; }
   };
   struct Output {
     Var s, c;  // state (B, H), context (B, C)

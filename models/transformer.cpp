@@ -66,7 +66,7 @@ OptionList fields_of(TransformerOptions& o) {
 }
 
 TransformerEmbedding::TransformerEmbedding(const nn::Scope& scope, const char* name,
-                                           Index vocabulary, const TransformerOptions& o,
+                                           Integer vocabulary, const TransformerOptions& o,
                                            const nn::Embedding* table)
     : table_(table ? *table
                    : nn::Embedding(scope / name, vocabulary, o.layer.size, vectors_init(o))),
@@ -97,7 +97,7 @@ Encoded TransformerEncoder::encode(const Tensor& source, const Mask& mask) const
   return encoded;
 }
 
-TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o, Index memory)
+TransformerDecoder::TransformerDecoder(const nn::Scope& scope, const Options& o, Integer memory)
     : options_(o),
       target_(scope, "target", o.target_vocabulary, o),
       layers_(make_layers(scope / "decoder", o.decoder_layers, o, nn::Causal::yes, memory)),

@@ -28,15 +28,16 @@ OptionList fields_of(TransformerOptions& options);
 class TransformerEmbedding {
  public:
   /// Uses the embedding `table` if given, else adds its own: "source.E" for the name "source".
-  TransformerEmbedding(const nn::Scope& scope, const char* name, Index vocabulary,
+  TransformerEmbedding(const nn::Scope& scope, const char* name, Integer vocabulary,
                        const TransformerOptions& options, const nn::Embedding* table = nullptr);
 
   /// ids (T, B) -> (T, B, D), without positional encoding
   Var embed(const Tensor& ids) const;
   /// Adds positional encoding, where x[t] is at position begin + t, and dropout: (T, B, D)
-  Var with_positions(const Var& x, Index begin) const { return dropout_(positions_(x, begin)); }
+  Var with_positions(const Var& x, Integer begin) const { return dropout_(positions_(x, begin)); }
 
-  const nn::Embedding& table() const { return table_; }
+  const nn::Embedding& table() const& { return table_; }
+  nn::Embedding table() const&& { return table_; }
 
  private:
   nn::Embedding table_;
@@ -88,7 +89,7 @@ class TransformerDecoder {
   using Step = DecoderStep<Output, State>;
 
   /// `memory` is the size of the annotations; 0 means no source.
-  TransformerDecoder(const nn::Scope& scope, const Options& options, Index memory);
+  TransformerDecoder(const nn::Scope& scope, const Options& options, Integer memory);
 
   State start(const Encoded& source) const;
   /// ids (T, B) i32 -> (T, B, D), without positional encoding
@@ -100,8 +101,9 @@ class TransformerDecoder {
   AffineLogits logits(const Var& words, const std::vector<Var>& outputs) const;
   State select(const State& state, const Tensor& rows) const;
 
-  const nn::Embedding& table() const { return target_.table(); }
-  const TransformerOptions& options() const { return options_; }
+  const nn::Embedding& table() const& { return target_.table(); }
+  nn::Embedding table() const&& { return target_.table(); }
+  TransformerOptions options() const { return options_; }
 
  private:
   /// The annotations, packed by the layout; undefined if the decoder has no cross-attention. Throws

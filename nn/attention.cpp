@@ -58,7 +58,7 @@ Var unwindow_heads(const Var& x, const Tensor& positions, Index steps) {
 
 }  // namespace
 
-LocationAwareScore::LocationAwareScore(const Scope& scope, Index query, Index memory,
+LocationAwareScore::LocationAwareScore(const Scope& scope, Integer query, Integer memory,
                                        const ScoreOptions& o)
     : Score(scope),
       radius_(o.radius),
@@ -90,7 +90,8 @@ Var LocationScore::keys(const Var& memory) const {
   return {};
 }
 
-MultiHeadScore::MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o)
+MultiHeadScore::MultiHeadScore(const Scope& scope, Integer query, Integer memory,
+                               const ScoreOptions& o)
     : Score(scope),
       heads_(o.heads),
       scale_(std::sqrt(static_cast<double>(o.attention) / static_cast<double>(o.heads))) {
@@ -113,7 +114,7 @@ const ScoreKind& score_kind(std::string_view name) {
   fail("score", "{} is not one of {}", in_quotes(name), all);
 }
 
-std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
+std::shared_ptr<const Score> make_score(const Scope& scope, Integer query, Integer memory,
                                         const ScoreOptions& o) {
   const ScoreKind& kind = score_kind(o.kind);
   if (kind.direct && query != memory)
@@ -147,7 +148,7 @@ Memory select(const Memory& memory, const Tensor& rows) {
           .columns = columns};
 }
 
-Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
+Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Integer query,
                      const AttentionOptions& options)
     : score_(std::move(score)), options_(options) {
   if (!score_) fail("Attention", "score is null");

@@ -46,7 +46,8 @@ class Score {
   /// Error messages of attention end with the path of `scope`.
   explicit Score(const Scope& scope) : path_(scope.path()) {}
   virtual ~Score() = default;
-  const std::string& path() const { return path_; }
+  const std::string& path() const& { return path_; }
+  const std::string& path() const&& = delete;
 
   /// Keys, computed once per sentence: (S, B, D) -> (S, B, A). By default the memory itself;
   /// undefined if the score does not use the memory.
@@ -96,7 +97,7 @@ inline Var add_w_c(const Scope& scope, Index n, Coverage coverage = Coverage::su
 /// last term, if enabled, is that of Tu et al., 2016): reference::additive_scores.
 class AdditiveScore : public Score {
  public:
-  AdditiveScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
+  AdditiveScore(const Scope& scope, Integer query, Integer memory, const ScoreOptions& o = {})
       : Score(scope),
         W_a_(scope.add("W_a", {query, o.attention}, init::glorot())),
         U_a_(scope.add("U_a", {memory, o.attention}, init::glorot())),
@@ -124,7 +125,7 @@ class AdditiveScore : public Score {
 class LocationAwareScore : public Score {
  public:
   /// Throws unless filters >= 1 and radius >= 0.
-  LocationAwareScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {});
+  LocationAwareScore(const Scope& scope, Integer query, Integer memory, const ScoreOptions& o = {});
 
   /// h U_a + b_a: (S, B, D) -> (S, B, A)
   Var keys(const Var& memory) const override { return add_matmul(b_a_, memory, U_a_); }
@@ -145,7 +146,7 @@ class LocationAwareScore : public Score {
 class DotScore : public Score {
  public:
   DotScore() = default;
-  DotScore(const Scope& scope, Index, Index, const ScoreOptions& = {}) : Score(scope) {}
+  DotScore(const Scope& scope, Integer, Integer, const ScoreOptions& = {}) : Score(scope) {}
 
   Var operator()(const Query& query, const Keys& keys) const override {
     return dot_scores(query.state, keys.k);
@@ -166,7 +167,7 @@ class ScaledDotScore : public DotScore {
 /// once per sentence.
 class GeneralScore : public DotScore {
  public:
-  GeneralScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
+  GeneralScore(const Scope& scope, Integer query, Integer memory, const ScoreOptions& o = {})
       : DotScore(scope, query, memory, o),
         W_a_(scope.add("W_a", {query, memory}, init::glorot())) {}
 
@@ -181,11 +182,11 @@ class GeneralScore : public DotScore {
 /// AdditiveScore, with coverage too, for one W_a whose rows 0 .. Q-1 multiply h_t, the others h_s.
 class ConcatScore : public Score {
  public:
-  ConcatScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {})
+  ConcatScore(const Scope& scope, Integer query, Integer memory, const ScoreOptions& o = {})
       : Score(scope), query_(query), form_(o.concat) {
     const bool full = form_ == ConcatForm::full;
-    const Index attention = full ? o.attention : memory;
-    W_a_ = scope.add("W_a", {full ? query + memory : query, attention}, init::glorot());
+    const Index attention = full ? o.attention : Index{memory};
+    W_a_ = scope.add("W_a", {full ? query + memory : query_, attention}, init::glorot());
     v_a_ = detail::add_v(scope, attention);
     w_c_ = detail::add_w_c(scope, attention, o.coverage);
   }
@@ -213,7 +214,7 @@ class ConcatScore : public Score {
 /// `keys` throws on a longer source.
 class LocationScore : public Score {
  public:
-  LocationScore(const Scope& scope, Index query, Index, const ScoreOptions& o = {})
+  LocationScore(const Scope& scope, Integer query, Integer, const ScoreOptions& o = {})
       : Score(scope), W_a_(scope.add("W_a", {query, o.longest}, init::glorot())) {}
 
   Var keys(const Var& memory) const override;
@@ -230,7 +231,7 @@ class LocationScore : public Score {
 /// 2014, equations 5-6: content-based addressing): Q must be D.
 class CosineScore : public Score {
  public:
-  CosineScore(const Scope& scope, Index query, Index, const ScoreOptions& = {})
+  CosineScore(const Scope& scope, Integer query, Integer, const ScoreOptions& = {})
       : Score(scope), beta_(scope / "beta", query, 1) {}
 
   Var keys(const Var& memory) const override { return unit_vectors(memory); }
@@ -249,7 +250,7 @@ class CosineScore : public Score {
 class MultiHeadScore : public Score {
  public:
   /// Throws unless `heads` divides both the attention's size and the memory's.
-  MultiHeadScore(const Scope& scope, Index query, Index memory, const ScoreOptions& o = {});
+  MultiHeadScore(const Scope& scope, Integer query, Integer memory, const ScoreOptions& o = {});
 
   Var keys(const Var& memory) const override { return matmul(memory, W_k_); }
   Var operator()(const Query& query, const Keys& keys) const override {
@@ -268,7 +269,7 @@ class MultiHeadScore : public Score {
 /// Adds coverage to any score e, for every head alike: e_j + coverage_j (s · w_c).
 class CoverageScore : public Score {
  public:
-  CoverageScore(const Scope& scope, std::shared_ptr<const Score> score, Index query)
+  CoverageScore(const Scope& scope, std::shared_ptr<const Score> score, Integer query)
       : Score(scope), score_(std::move(score)), w_c_(detail::add_w_c(scope, query)) {}
 
   Var keys(const Var& memory) const override { return score_->keys(memory); }
@@ -304,7 +305,7 @@ const ScoreKind& score_kind(std::string_view name);
 /// Constructs the score options.kind. With options.coverage, additive and concat add the coverage
 /// inside the tanh; other kinds are wrapped in a CoverageScore. Throws on an unknown kind, on sizes
 /// that differ if the kind is `direct`, and as the score's constructor does.
-std::shared_ptr<const Score> make_score(const Scope& scope, Index query, Index memory,
+std::shared_ptr<const Score> make_score(const Scope& scope, Integer query, Integer memory,
                                         const ScoreOptions& options);
 
 // Coverage: the sum of the attention weights of all previous steps. With ScoreOptions::coverage,
@@ -381,7 +382,7 @@ class Attention {
 
   /// Attention with options, and with a score chosen at run time, see make_score. `query` is Q. A
   /// local_predictive window adds the parameters W_p and v_p to `scope`. Throws if half_width < 1.
-  Attention(std::shared_ptr<const Score> score, const Scope& scope, Index query,
+  Attention(std::shared_ptr<const Score> score, const Scope& scope, Integer query,
             const AttentionOptions& options);
 
   /// Computes keys and values, once per sentence: annotations h (S, B, D), mask (S, B). Throws on

@@ -59,7 +59,7 @@ Var Dropout::operator()(const Var& x) const {
   return x * mask;
 }
 
-Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init)
+Embedding::Embedding(const Scope& scope, Integer vocabulary, Integer size, const Init& init)
     : path_(scope.path()) {
   if (vocabulary < 1) {
     const InLayer layer(path_);
@@ -68,7 +68,7 @@ Embedding::Embedding(const Scope& scope, Index vocabulary, Index size, const Ini
   E_ = scope.add("E", {vocabulary, size}, init);
 }
 
-Conv1d::Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& o)
+Conv1d::Conv1d(const Scope& scope, Integer in, Integer out, const Conv1dOptions& o)
     : windows_{.width = o.width, .stride = o.stride, .before = o.padding, .after = o.padding},
       linear_(scope, o.width * in, out, o.linear),
       path_(scope.path()) {
@@ -94,7 +94,7 @@ Sequence Conv1d::operator()(const Sequence& sequence) const {
   return {slice(y, 0, 0, steps.dim(0)), steps};  // y is longer if all sequences have padding
 }
 
-Sequence join_steps(const Sequence& sequence, Index n) {
+Sequence join_steps(const Sequence& sequence, Integer n) {
   check_sequence("join_steps", sequence);
   if (n < 1) fail("join_steps", "n = {} is less than 1", n);
   const auto& [x, mask] = sequence;

@@ -62,7 +62,7 @@ struct LinearOptions {
 /// y = x W + b, for row vectors x. Papers with column vectors write it as W x + b.
 class Linear {
  public:
-  Linear(const Scope& scope, Index in, Index out, const LinearOptions& options = {})
+  Linear(const Scope& scope, Integer in, Integer out, const LinearOptions& options = {})
       : W_(scope.add("W", {in, out}, options.weight_init)), path_(scope.path()) {
     if (options.bias) b_ = scope.add("b", {out}, options.bias_init);
   }
@@ -86,7 +86,8 @@ class Linear {
 class Embedding {
  public:
   /// Throws unless vocabulary >= 1.
-  Embedding(const Scope& scope, Index vocabulary, Index size, const Init& init = init::normal(0.1));
+  Embedding(const Scope& scope, Integer vocabulary, Integer size,
+            const Init& init = init::normal(0.1));
 
   /// ids i32 (...) -> (..., size). Throws on an id outside of 0 .. vocabulary - 1.
   Var operator()(const Tensor& ids) const {
@@ -94,7 +95,7 @@ class Embedding {
     return gather(E_, ids);
   }
 
-  const Var& table() const { return E_; }
+  Var table() const { return E_; }
 
  private:
   Var E_;  // (V, size)
@@ -105,7 +106,7 @@ class Embedding {
 ///     y = gain ⊙ (x - mean(x)) / √(variance(x) + ε) + bias
 class LayerNorm {
  public:
-  LayerNorm(const Scope& scope, Index n, double epsilon = layer_norm_epsilon)
+  LayerNorm(const Scope& scope, Integer n, double epsilon = layer_norm_epsilon)
       : gain_(scope.add("gain", {n}, init::constant(1))),
         bias_(scope.add("bias", {n}, init::zeros())),
         epsilon_(epsilon),
@@ -143,7 +144,7 @@ struct Conv1dOptions {
 class Conv1d {
  public:
   /// Throws unless width >= 1, stride >= 1 and padding >= 0.
-  Conv1d(const Scope& scope, Index in, Index out, const Conv1dOptions& options = {});
+  Conv1d(const Scope& scope, Integer in, Integer out, const Conv1dOptions& options = {});
 
   /// (T, B, in) -> (T', B, out). Throws if a sequence with its zero steps is shorter than `width`.
   Sequence operator()(const Sequence& sequence) const;
@@ -157,6 +158,6 @@ class Conv1d {
 /// Concatenates each n consecutive steps into one, as the pyramidal encoder of Chan et al. (2016,
 /// section 3.1) does with n = 2: (T, B, D) -> (⌈T / n⌉, B, n · D). Missing steps at the end are
 /// zeros. Throws unless n >= 1.
-Sequence join_steps(const Sequence& sequence, Index n);
+Sequence join_steps(const Sequence& sequence, Integer n);
 
 }  // namespace attune::nn

@@ -72,7 +72,7 @@ Init normal(double standard_deviation) {
   };
 }
 
-Init glorot(Index blocks) {
+Init glorot(Integer blocks) {
   return [blocks](Tensor& x, Random& random) {
     const Index fan_out = block_columns("glorot", x, blocks);
     const double limit = std::sqrt(6.0 / static_cast<double>(x.dim(0) + fan_out));
@@ -80,7 +80,7 @@ Init glorot(Index blocks) {
   };
 }
 
-Init orthogonal(Index blocks) {
+Init orthogonal(Integer blocks) {
   return [blocks](Tensor& x, Random& random) {
     const Index cols = block_columns("orthogonal", x, blocks), rows = x.dim(0);
     double* values = x.mutable_data<double>();
@@ -127,11 +127,10 @@ Var Parameters::add(const std::string& path, const Shape& shape, const Init& ini
   return parameters_.back().variable;
 }
 
-Var Parameters::add(const std::string& path, std::initializer_list<Index> extents,
+Var Parameters::add(const std::string& path, std::initializer_list<Integer> extents,
                     const Init& init) {
   if (std::ranges::any_of(extents, [](Index extent) { return extent < 1; }))
-    fail("Parameters", "'{}' {} has an extent below 1", path,
-         to_string(std::span(extents.begin(), extents.size())));
+    fail("Parameters", "'{}' {} has an extent below 1", path, to_string(Integer::list(extents)));
   return add(path, Shape(extents), init);
 }
 
@@ -163,8 +162,8 @@ T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
 
 }  // namespace
 
-const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
-                          DType dtype) {
+Tensor find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
+                   DType dtype) {
   const Tensor* from = file.find(name);
   if (!from) fail("checkpoint", "'{}' {} is missing", name, shape);
   if (from->shape() != shape || from->dtype() != dtype)
@@ -208,7 +207,7 @@ void load_tensors(const Safetensors& file, const NamedTensors& tensors) {
   }
 }
 
-const std::string& load_text(const Metadata& metadata, const std::string& name) {
+std::string load_text(const Metadata& metadata, const std::string& name) {
   const auto entry = metadata.find(name);
   if (entry == metadata.end()) fail("checkpoint", "'{}' is missing", name);
   return entry->second;

@@ -32,11 +32,11 @@ Init normal(double standard_deviation);
 
 /// Uniform in ±√(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010), for a matrix (fan_in, blocks ·
 /// fan_out) of concatenated blocks, such as gates. Throws on other shapes.
-Init glorot(Index blocks = 1);
+Init glorot(Integer blocks = 1);
 
 /// Orthogonal initialisation (Saxe et al., 2014): in each block (rows, cols) of a matrix (rows,
 /// blocks · cols), columns are orthonormal, or rows if rows < cols. Throws on other shapes.
-Init orthogonal(Index blocks = 1);
+Init orthogonal(Integer blocks = 1);
 
 }  // namespace init
 
@@ -58,10 +58,11 @@ class Parameters {
   /// Adds a parameter. Throws if the path exists.
   Var add(const std::string& path, const Shape& shape, const Init& init);
   /// Throws also if one of `extents` is < 1.
-  Var add(const std::string& path, std::initializer_list<Index> extents, const Init& init);
+  Var add(const std::string& path, std::initializer_list<Integer> extents, const Init& init);
 
   /// All parameters in the order of `add`. Parameters also converts to a span, as for gradcheck.
-  std::span<const NamedVariable> all() const { return parameters_; }
+  std::span<const NamedVariable> all() const& { return parameters_; }
+  std::span<const NamedVariable> all() const&& = delete;  // keep the Parameters in a variable
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
   auto data() const { return parameters_.data(); }  // required by std::span of libc++ 14
@@ -109,13 +110,14 @@ class Scope {
   Var add(std::string_view name, const Shape& shape, const Init& init) const {
     return parameters_->add(path(name), shape, init);
   }
-  Var add(std::string_view name, std::initializer_list<Index> extents, const Init& init) const {
+  Var add(std::string_view name, std::initializer_list<Integer> extents, const Init& init) const {
     return parameters_->add(path(name), extents, init);
   }
 
   DType dtype() const { return parameters_->dtype(); }
   /// The prefix, such as "encoder.forward"; empty for a scope of all parameters.
-  const std::string& path() const { return prefix_; }
+  const std::string& path() const& { return prefix_; }
+  const std::string& path() const&& = delete;  // keep the Scope in a variable
 
  private:
   Scope(Parameters& parameters, std::string prefix)
@@ -145,8 +147,8 @@ void save_parameters(const Parameters& parameters, Safetensors& file);
 void load_parameters(const Safetensors& file, Parameters& parameters);
 
 /// The tensor of that name. Throws if it is missing or has another shape or dtype.
-const Tensor& find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
-                          DType dtype);
+Tensor find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
+                   DType dtype);
 
 /// Tensors by their name in a file; they share elements with the state that load_tensors restores.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -158,7 +160,7 @@ void load_tensors(const Safetensors& file, const NamedTensors& tensors);
 
 /// Read a metadata entry: as text, as a count (an integer from 0 to 2^53), or as a number in
 /// [low, high]. Throw if the entry is missing or invalid.
-const std::string& load_text(const Metadata& metadata, const std::string& name);
+std::string load_text(const Metadata& metadata, const std::string& name);
 std::int64_t load_count(const Metadata& metadata, const std::string& name);
 double load_number(const Metadata& metadata, const std::string& name, double low, double high);
 
@@ -172,6 +174,7 @@ void require_in_range(const char* owner, const char* name, double value, const c
 struct InLayer : attune::detail::ScopedValue<const std::string*> {
   [[nodiscard]] explicit InLayer(const std::string& path)
       : ScopedValue(attune::detail::thread_state.layer_path, &path) {}
+  explicit InLayer(const std::string&&) = delete;  // the path must outlive the guard
 };
 
 }  // namespace attune::nn

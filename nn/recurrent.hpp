@@ -93,7 +93,7 @@ class Recurrent {
   using Options = RecurrentOptions;
   using State = RecurrentState;
 
-  Recurrent(const Scope& scope, Index in, Index hidden, const RecurrentOptions& options = {})
+  Recurrent(const Scope& scope, Integer in, Integer hidden, const RecurrentOptions& options = {})
       : cell_(options.cell),
         W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
         W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
@@ -161,7 +161,7 @@ struct LstmOptions {
 class Lstm : public Recurrent {
  public:
   using Options = LstmOptions;
-  Lstm(const Scope& scope, Index in, Index hidden, const LstmOptions& o = {})
+  Lstm(const Scope& scope, Integer in, Integer hidden, const LstmOptions& o = {})
       : Recurrent(scope, in, hidden, {.cell = Cell::lstm, .forget_bias = o.forget_bias}) {}
 };
 
@@ -173,7 +173,7 @@ struct GruOptions {
 class Gru : public Recurrent {
  public:
   using Options = GruOptions;
-  Gru(const Scope& scope, Index in, Index hidden, const GruOptions& o = {})
+  Gru(const Scope& scope, Integer in, Integer hidden, const GruOptions& o = {})
       : Recurrent(scope, in, hidden,
                   {.cell = o.reset_before ? Cell::gru_reset_before : Cell::gru}) {}
 };
@@ -194,7 +194,7 @@ class Bidirectional {
   using State = BidirectionalState<typename Layer::State>;
 
   /// `hidden` is H of each direction; both layers have the same options.
-  Bidirectional(const Scope& scope, Index in, Index hidden, const Options& options = {})
+  Bidirectional(const Scope& scope, Integer in, Integer hidden, const Options& options = {})
       : forward_(scope / "forward", in, hidden, options),
         backward_(scope / "backward", in, hidden, options) {}
 
@@ -232,14 +232,14 @@ class Stacked {
   using Output = RecurrentOutput<State>;
 
   /// All layers have the same `layer_options`. Throws unless layers >= 1 and 0 <= dropout < 1.
-  Stacked(const Scope& scope, Index in, Index hidden, const StackedOptions& options = {},
+  Stacked(const Scope& scope, Integer in, Integer hidden, const StackedOptions& options = {},
           const typename Layer::Options& layer_options = {})
       : dropout_(options.dropout) {
     if (options.layers < 1)
       fail("Stacked", "layers = " + std::to_string(options.layers) + " is not in [1, inf)");
     for (Index l = 1; l <= options.layers; ++l) {
-      layers_.emplace_back(scope / ("layer" + std::to_string(l)), l == 1 ? in : size(), hidden,
-                           layer_options);
+      layers_.emplace_back(scope / ("layer" + std::to_string(l)), l == 1 ? Index{in} : size(),
+                           hidden, layer_options);
     }
   }
 

@@ -22,14 +22,14 @@ void require_step(const char* owner, double rate, std::int64_t step) {
 
 }  // namespace
 
-double InverseSquareRoot::operator()(std::int64_t step) const {
+double InverseSquareRoot::operator()(Integer step) const {
   require_step("InverseSquareRoot", rate, step);
   require_in_range("InverseSquareRoot", "warm_up", warm_up, "[1, inf)");
   return step < warm_up ? rate * ratio(step + 1, warm_up)
                         : rate * std::sqrt(ratio(warm_up, step + 1));
 }
 
-double LinearDecay::operator()(std::int64_t step) const {
+double LinearDecay::operator()(Integer step) const {
   require_step("LinearDecay", rate, step);
   require_in_range("LinearDecay", "last", last, "[0, inf)");
   require_in_range("LinearDecay", "after", after, "[0, inf)");
@@ -38,7 +38,7 @@ double LinearDecay::operator()(std::int64_t step) const {
   return step < steps ? rate + (last - rate) * ratio(step - after, steps - after) : last;
 }
 
-double WarmUp::operator()(std::int64_t step) const {
+double WarmUp::operator()(Integer step) const {
   require_in_range("WarmUp", "steps", steps, "[1, inf)");
   require_in_range("WarmUp", "step", step, "[0, inf)");
   if (!next) fail("WarmUp", "the schedule `next` is empty");

@@ -26,7 +26,7 @@ using Schedule = std::function<double(std::int64_t step)>;
 struct InverseSquareRoot {
   double rate;
   std::int64_t warm_up = 4000;
-  double operator()(std::int64_t step) const;
+  double operator()(Integer step) const;
 };
 
 /// `rate` up to step `after`, then linear decay to `last` at step `steps`, then `last`:
@@ -38,7 +38,7 @@ struct LinearDecay {
   double last = 0;
   std::int64_t steps;
   std::int64_t after = 0;
-  double operator()(std::int64_t step) const;
+  double operator()(Integer step) const;
 };
 
 /// Adds a linear warm-up to the schedule `next`:  min(1, (step + 1) / steps) · next(step)
@@ -46,7 +46,7 @@ struct LinearDecay {
 struct WarmUp {
   std::int64_t steps;
   Schedule next;
-  double operator()(std::int64_t step) const;
+  double operator()(Integer step) const;
 };
 
 struct HalveOnPlateauOptions {

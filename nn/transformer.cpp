@@ -79,8 +79,8 @@ Var Layout::unpack(const Var& x) const {
   return reshape(scatter_add(padded, positions_, x), rows.shape().inserted(2, x.dim(-1)));
 }
 
-MultiHeadAttention::MultiHeadAttention(const Scope& scope, Index size,
-                                       const MultiHeadOptions& options, Index memory)
+MultiHeadAttention::MultiHeadAttention(const Scope& scope, Integer size,
+                                       const MultiHeadOptions& options, Integer memory)
     : options_(options),
       query_(scope / "query", size, size),
       memory_(scope / "memory", memory == 0 ? size : memory, 2 * size,
@@ -122,10 +122,10 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& 
   return {output_(y[0]), weights[0]};
 }
 
-PositionalEncoding::PositionalEncoding(Index size, DType dtype, Index cached)
+PositionalEncoding::PositionalEncoding(Integer size, DType dtype, Integer cached)
     : table_(sinusoids(0, cached, size).to(dtype)) {}
 
-Var PositionalEncoding::operator()(const Var& x, Index begin) const {
+Var PositionalEncoding::operator()(const Var& x, Integer begin) const {
   ShapeCheck check("PositionalEncoding");
   check("x", x, "T B D")("table", table_, "L D");
   if (begin < 0) fail("PositionalEncoding", "position {} is negative", begin);
@@ -136,7 +136,7 @@ Var PositionalEncoding::operator()(const Var& x, Index begin) const {
 }
 
 TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOptions& o,
-                                   Causal causal, Index memory)
+                                   Causal causal, Integer memory)
     : norm_(o.norm),
       self_(scope / "self", o.size, {o.heads, causal, rate_or(o.attention_dropout, o.dropout)}),
       feed_forward_(scope / "feed", o.size, o.inner, o.nonlinearity,

@@ -68,8 +68,8 @@ inline KeyValueCache select(const KeyValueCache& cache, const Tensor& rows) {
 class MultiHeadAttention {
  public:
   /// `size` is D, `memory` is M; 0 means M = D. Throws unless `heads` divides `size`.
-  MultiHeadAttention(const Scope& scope, Index size, const MultiHeadOptions& options = {},
-                     Index memory = 0);
+  MultiHeadAttention(const Scope& scope, Integer size, const MultiHeadOptions& options = {},
+                     Integer memory = 0);
 
   /// Keys and values [h W_k, h W_v], which a decoder computes once: (..., M) -> (..., 2D)
   Var precompute(const Var& memory) const { return memory_(memory); }
@@ -100,10 +100,10 @@ class MultiHeadAttention {
 class PositionalEncoding {
  public:
   /// `size` is D. The constructor computes the first `cached` positions; it adds no parameters.
-  explicit PositionalEncoding(Index size, DType dtype = DType::f32, Index cached = 512);
+  explicit PositionalEncoding(Integer size, DType dtype = DType::f32, Integer cached = 512);
 
   /// x (T, B, D), where x[t] is at position begin + t -> (T, B, D). Throws if begin < 0.
-  Var operator()(const Var& x, Index begin = 0) const;
+  Var operator()(const Var& x, Integer begin = 0) const;
 
  private:
   Tensor table_;  // (cached, D)
@@ -114,7 +114,7 @@ enum class Nonlinearity { relu, gelu };
 /// Feed-forward block: dropout(f(x W_1 + b_1)) W_2 + b_2  (section 3.3), W_1 (size, inner).
 class FeedForward {
  public:
-  FeedForward(const Scope& scope, Index size, Index inner, Nonlinearity f, double dropout)
+  FeedForward(const Scope& scope, Integer size, Integer inner, Nonlinearity f, double dropout)
       : inner_(scope / "inner", size, inner),
         outer_(scope / "outer", inner, size),
         f_(f),
@@ -160,7 +160,7 @@ class TransformerLayer {
 
   /// `memory` is the size M of the annotations; 0 means a layer without cross-attention.
   TransformerLayer(const Scope& scope, const TransformerLayerOptions& options, Causal causal,
-                   Index memory = 0);
+                   Integer memory = 0);
 
   /// Annotations h (S, B, M), or packed -> keys and values. Throws without cross-attention.
   Memory precompute(const Var& h, const Layout& layout) const;

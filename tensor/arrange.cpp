@@ -65,17 +65,17 @@ void copy_units(const std::byte* from, Index stride, std::byte* to, Index count,
 
 }  // namespace
 
-Tensor slice(const Tensor& x, int axis, Index begin, Index end) {
+Tensor slice(const Tensor& x, Integer axis, Integer begin, Integer end) {
   axis = x.shape().axis(axis, "slice");
-  if (begin < 0) begin += x.dim(axis);
-  if (end < 0) end += x.dim(axis);
+  if (begin < 0) begin = begin + x.dim(axis);
+  if (end < 0) end = end + x.dim(axis);
   check_range("slice", x.shape(), axis, begin, end);
   Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype(), "slice");
   copy_indices(axis, x, begin, y, 0, end - begin);
   return y;
 }
 
-void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
+void add_to_slice(Tensor& to, const Tensor& x, Integer axis, Integer begin) {
   require_same_dtype("add_to_slice", to, x);
   axis = to.shape().axis(axis);
   check_range("add_to_slice", to.shape(), axis, begin,
@@ -93,7 +93,7 @@ void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin) {
   });
 }
 
-Tensor concat(std::span<const Tensor> parts, int axis) {
+Tensor concat(std::span<const Tensor> parts, Integer axis) {
   if (parts.empty()) fail("concat", "there are no parts");
   for (const Tensor& part : parts)
     if (!part.defined()) fail("concat", "part {} is undefined", &part - parts.data());
@@ -116,7 +116,7 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
   return y;
 }
 
-Tensor stack(std::span<const Tensor> parts, int axis) {
+Tensor stack(std::span<const Tensor> parts, Integer axis) {
   if (parts.empty()) fail("stack", "there are no parts");
   std::vector<Tensor> rows;
   for (const Tensor& part : parts) {
@@ -125,10 +125,10 @@ Tensor stack(std::span<const Tensor> parts, int axis) {
       fail("stack", "shapes {} and {} differ", parts[0].shape(), part.shape());
     rows.push_back(part.reshape(part.shape().inserted(axis, 1)));
   }
-  return concat(rows, axis < 0 ? axis + rows[0].rank() : axis);
+  return concat(rows, axis + (axis < 0 ? rows[0].rank() : 0));
 }
 
-Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
+Tensor pad(const Tensor& x, Integer axis, Integer before, Integer after, double value) {
   axis = x.shape().axis(axis, "pad");
   if (before < 0 || after < 0)
     fail("pad", "before = {} and after = {} must not be negative", before, after);
@@ -139,7 +139,7 @@ Tensor pad(const Tensor& x, int axis, Index before, Index after, double value) {
   return y;
 }
 
-Tensor cumsum(const Tensor& x, int axis, Direction direction) {
+Tensor cumsum(const Tensor& x, Integer axis, Direction direction) {
   if (x.dtype() == DType::i32) return to_i32("cumsum", cumsum(x.to(DType::f64), axis, direction));
   const detail::AxisView view("cumsum", x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "cumsum");
@@ -157,7 +157,7 @@ Tensor cumsum(const Tensor& x, int axis, Direction direction) {
   return y;
 }
 
-Tensor permute(const Tensor& x, const std::vector<int>& axes) {
+Tensor permute(const Tensor& x, const Axes& axes) {
   std::vector<int> order, all(x.rank());  // order[i]: the axis of x, from 0, that is axis i of y
   for (int axis : axes) order.push_back(x.shape().axis(axis, "permute"));
   std::iota(all.begin(), all.end(), 0);
@@ -190,7 +190,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& axes) {
   return y;
 }
 
-Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
+Tensor transpose(const Tensor& x, Integer axis_a, Integer axis_b) {
   std::vector<int> axes(x.rank());
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[x.shape().axis(axis_a, "transpose")], axes[x.shape().axis(axis_b, "transpose")]);
@@ -235,7 +235,7 @@ void require_valid(const UnfoldOptions& o) {
          o.width, o.stride, o.before, o.after);
 }
 
-Index windows_of(Index steps, const UnfoldOptions& o) {
+Index windows_of(Integer steps, const UnfoldOptions& o) {
   require_valid(o);
   const Index last = checked_sum("unfold", {steps, o.before, o.after}) - o.width;
   return last < 0 ? 0 : last / o.stride + 1;
@@ -262,7 +262,7 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
   return y;
 }
 
-Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& o) {
+Tensor unfold_backward(const Tensor& dy, Integer steps, const UnfoldOptions& o) {
   ShapeCheck("unfold_backward")("dy", dy, "T B N");
   const Index windows = windows_of(steps, o), batch = dy.dim(1), d = dy.dim(2) / o.width;
   if (dy.dim(0) != windows || dy.dim(2) != d * o.width)

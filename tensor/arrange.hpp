@@ -12,48 +12,59 @@ namespace attune {
 enum class Direction { forward, backward };
 
 /// The step that is visited last. A recurrence has its final state there.
-inline Index last_step(Index steps, Direction direction) {
+inline Index last_step(Integer steps, Direction direction) {
   return direction == Direction::forward ? steps - 1 : 0;
 }
 
+/// Axes: one or several, in a reduction all if empty. Negative axes count from the end. Functions
+/// throw if an axis is named twice or does not exist.
+struct Axes : std::vector<int> {
+  Axes() = default;
+  Axes(int axis) : vector{axis} {}  // NOLINT: sum(x, -1)
+  Axes(std::floating_point auto) = delete;
+  Axes(std::same_as<bool> auto) = delete;
+  Axes(std::initializer_list<Integer> axes) : vector(axes.begin(), axes.end()) {}  // sum(x, {0, 2})
+  Axes(std::vector<int> axes) : vector(std::move(axes)) {}                         // NOLINT
+};
+
 /// View in another shape of the same size. One extent may be -1: it is computed from the others.
 inline Tensor reshape(const Tensor& x, const Shape& shape) { return x.reshape(shape); }
-inline Tensor reshape(const Tensor& x, std::initializer_list<Index> extents) {
+inline Tensor reshape(const Tensor& x, std::initializer_list<Integer> extents) {
   return x.reshape(extents);
 }
 
 /// The indices [begin, end) of an axis; negative ones count from the end. Throws if they are out of
 /// range. A copy; the view along axis 0 is `Tensor::slice`.
-Tensor slice(const Tensor& x, int axis, Index begin, Index end);
+Tensor slice(const Tensor& x, Integer axis, Integer begin, Integer end);
 
 /// to[..., begin : begin + n, ...] += x along an axis, where n is x's extent on that axis.
-void add_to_slice(Tensor& to, const Tensor& x, int axis, Index begin);
+void add_to_slice(Tensor& to, const Tensor& x, Integer axis, Integer begin);
 
 /// Concatenates tensors along an axis. Throws if `parts` is empty or other extents differ.
-Tensor concat(std::span<const Tensor> parts, int axis);
-inline Tensor concat(std::initializer_list<Tensor> parts, int axis) {
+Tensor concat(std::span<const Tensor> parts, Integer axis);
+inline Tensor concat(std::initializer_list<Tensor> parts, Integer axis) {
   return concat(std::span(parts.begin(), parts.size()), axis);
 }
 
 /// Stacks n tensors of one shape along a new axis before `axis`: with axis 0, (n, shape...).
-Tensor stack(std::span<const Tensor> parts, int axis = 0);
-inline Tensor stack(std::initializer_list<Tensor> parts, int axis = 0) {
+Tensor stack(std::span<const Tensor> parts, Integer axis = 0);
+inline Tensor stack(std::initializer_list<Tensor> parts, Integer axis = 0) {
   return stack(std::span(parts.begin(), parts.size()), axis);
 }
 
 /// Pads x along an axis with `before` and `after` elements of `value`. Throws if one is negative.
-Tensor pad(const Tensor& x, int axis, Index before, Index after, double value = 0);
+Tensor pad(const Tensor& x, Integer axis, Integer before, Integer after, double value = 0);
 
 /// Cumulative sum along an axis, accumulated in double: y_i = x_0 + ... + x_i. With
 /// Direction::backward: y_i = x_i + ... + x_{n-1}.
-Tensor cumsum(const Tensor& x, int axis, Direction direction = Direction::forward);
+Tensor cumsum(const Tensor& x, Integer axis, Direction direction = Direction::forward);
 
 /// Permutes the axes: axis i of y is axis axes[i] of x (negative ones count from the end). Throws
 /// unless every axis is named once. A copy; x itself if the order does not change.
-Tensor permute(const Tensor& x, const std::vector<int>& axes);
+Tensor permute(const Tensor& x, const Axes& axes);
 
 /// x with two axes exchanged. A copy, as in `permute`.
-Tensor transpose(const Tensor& x, int axis_a, int axis_b);
+Tensor transpose(const Tensor& x, Integer axis_a, Integer axis_b);
 
 /// The mask (T, B) of sequences with these lengths: T is the largest length, column b is 1 at the
 /// first lengths[b] steps and 0 after them. Throws if there are no lengths, or one is below 1.
@@ -71,7 +82,7 @@ struct UnfoldOptions {
 
 /// Number of windows: floor((steps + before + after - width) / stride) + 1, or 0 if that is
 /// negative. Throws unless width >= 1, stride >= 1, before >= 0 and after >= 0.
-Index windows_of(Index steps, const UnfoldOptions& options);
+Index windows_of(Integer steps, const UnfoldOptions& options);
 /// Throws if one of the options is out of range.
 void require_valid(const UnfoldOptions& options);
 
@@ -82,6 +93,6 @@ Tensor unfold(const Tensor& x, const UnfoldOptions& options);
 
 /// The gradient of unfold: adds every element of dy (T', B, width · D) to the element of (T, B, D)
 /// that it was copied from. `steps` is T.
-Tensor unfold_backward(const Tensor& dy, Index steps, const UnfoldOptions& options);
+Tensor unfold_backward(const Tensor& dy, Integer steps, const UnfoldOptions& options);
 
 }  // namespace attune

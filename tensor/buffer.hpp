@@ -77,7 +77,7 @@ void disable_thread_cache() noexcept;
 /// Writes are frequent and events rare, so writes only read the clock. Relaxed order suffices: a
 /// write that happens before the event reads at most what observe() returns, a write after it reads
 /// more. Without such an order, the program has a data race on the elements anyway.
-inline std::atomic<std::uint64_t> modification_clock{0};
+[[gnu::visibility("default")]] inline std::atomic<std::uint64_t> modification_clock{0};
 inline std::uint64_t observe() { return fetch_add(modification_clock, std::uint64_t{1}); }
 inline std::uint64_t write_stamp() { return modification_clock.load(std::memory_order_relaxed); }
 

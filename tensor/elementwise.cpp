@@ -133,6 +133,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 }
 
 Tensor where(const Mask& mask, const Tensor& a, const Tensor& b) {
+  if (!mask.defined()) return where(ones({}), a, b);
   require_same_dtype("where", a, b);
   if (a.dtype() == DType::i32)
     return where(mask, a.to(DType::f64), b.to(DType::f64)).to(DType::i32);

@@ -36,7 +36,7 @@ struct BroadcastPlan {
   template <class Body>
   void for_runs(Index begin, Index end, const Body& body) const {
     for (Index n; begin < end; begin += n) {
-      n = std::min(end - begin, inner - begin % inner);
+      n = std::min<Index>(end - begin, inner - begin % inner);
       const auto [a, b] = offsets(begin);
       body(a, b, begin, n);
     }
@@ -50,7 +50,7 @@ struct BroadcastPlan {
 /// x clamped to the finite range; NaN stays NaN.
 template <class T>
 T finite(T x) {
-  return std::clamp(x, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max());
+  return std::clamp(x, std::numeric_limits<T>::lowest(), (std::numeric_limits<T>::max)());
 }
 
 /// One run of a BroadcastPlan. The steps are constants in each branch, so that the loops vectorise.
@@ -140,34 +140,38 @@ Tensor minimum(const Tensor& a, const Tensor& b);
 /// if it has that shape already. Throws if x does not broadcast to `shape`.
 Tensor broadcast_to(const Tensor& x, const Shape& shape);
 /// a where the mask is 1, b where it is 0; all three broadcast. The operand that is not selected
-/// has no effect, even if NaN. The mask has any dtype; throws unless a and b have the same dtype.
+/// has no effect, even if NaN. The mask has any dtype; undefined means 1. Throws unless a and b have
+/// the same dtype.
 Tensor where(const Mask& mask, const Tensor& a, const Tensor& b);
 
 // The same with numbers as operands, and functions composed of the above. X is Tensor or Var.
-template <Value X>
-X where(const Mask& mask, const X& a, double b) {
-  return where(mask, a, X(scalar(b, a.dtype())));
+inline Tensor where(const Mask& mask, double a, double b, DType dtype = DType::f32) {
+  return where(mask, scalar(a, dtype), scalar(b, dtype));
 }
-template <Value X>
-X where(const Mask& mask, double a, const X& b) {
-  return where(mask, X(scalar(a, b.dtype())), b);
+template <class A, Value X = ValueOf<A>>
+X where(const Mask& mask, const A& a, double b) {
+  return where(mask, X(a), X(scalar(b, a.dtype())));
 }
-template <Value X>
-X maximum(const X& x, double least) {
-  return maximum(x, X(scalar(least, x.dtype())));
+template <class A, Value X = ValueOf<A>>
+X where(const Mask& mask, double a, const A& b) {
+  return where(mask, X(scalar(a, b.dtype())), X(b));
 }
-template <Value X>
-X minimum(const X& x, double most) {
-  return minimum(x, X(scalar(most, x.dtype())));
+template <class A, Value X = ValueOf<A>>
+X maximum(const A& x, double least) {
+  return maximum(X(x), X(scalar(least, x.dtype())));
+}
+template <class A, Value X = ValueOf<A>>
+X minimum(const A& x, double most) {
+  return minimum(X(x), X(scalar(most, x.dtype())));
 }
 /// min(max(x, low), high). The gradient is 1 where low <= x <= high, and 0 elsewhere.
-template <Value X>
-X clamp(const X& x, double low, double high) {
+template <class A, Value X = ValueOf<A>>
+X clamp(const A& x, double low, double high) {
   return minimum(maximum(x, low), high);
 }
 /// x where x > 0, slope · x elsewhere: the leaky ReLU (Maas, Hannun and Ng, 2013).
-template <Value X>
-X leaky_relu(const X& x, double slope = 0.01) {
+template <class A, Value X = ValueOf<A>>
+X leaky_relu(const A& x, double slope = 0.01) {
   return where(x > 0, x, slope * x);
 }
 

@@ -27,7 +27,7 @@ constexpr Index most_terms = 512;
 
 }  // namespace
 
-Tensor gather(const Tensor& x, const Tensor& ids, int axis) {
+Tensor gather(const Tensor& x, const Tensor& ids, Integer axis) {
   axis = x.shape().axis(axis, "gather");
   const Index n = x.dim(axis), count = ids.size();
   const Index bytes =
@@ -45,13 +45,13 @@ Tensor gather(const Tensor& x, const Tensor& ids, int axis) {
   return y;
 }
 
-Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& rows, int axis) {
+Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& rows, Integer axis) {
   Tensor y = x.clone();
   scatter_add_in_place(y, ids, rows, axis);
   return y;
 }
 
-void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int axis) {
+void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, Integer axis) {
   require_same_dtype("scatter_add", to, rows);
   axis = to.shape().axis(axis, "scatter_add");
   const Index extent = to.dim(axis), n = ids.size(), outer = to.shape().product(0, axis),
@@ -86,7 +86,7 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, int
   });
 }
 
-Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, int axis) {
+Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, Integer axis) {
   axis = shape.axis(axis, "take_along_axis");
   if (ids.rank() != shape.rank() || ids.shape().with(axis, 0) != shape.with(axis, 0))
     fail("take_along_axis", "ids {} differ from x {} outside axis {}", ids.shape(), shape, axis);
@@ -100,11 +100,11 @@ Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, int axis) 
   return indices;
 }
 
-Tensor argsort(const Tensor& x, int axis, Order order) {
+Tensor argsort(const Tensor& x, Integer axis, Order order) {
   return argsort(x, x.dim(x.shape().axis(axis, "argsort")), axis, order);
 }
 
-Tensor argsort(const Tensor& x, Index k, int axis, Order order) {
+Tensor argsort(const Tensor& x, Integer k, Integer axis, Order order) {
   const Tensor rows = transpose(x.dtype() == DType::i32 ? x.to(DType::f64) : x,
                                 x.shape().axis(axis, "argsort"), -1);
   const Index n = rows.dim(-1);
@@ -145,12 +145,12 @@ Tensor nonzero(const Tensor& x) {
   return Tensor::of<std::int32_t>({count, x.rank()}, indices);
 }
 
-Tensor one_hot(const Tensor& ids, Index n, DType dtype) {
+Tensor one_hot(const Tensor& ids, Integer n, DType dtype) {
   checked_ids("one_hot", "id", ids, n);
   return equal(ids.reshape(ids.shape().inserted(-1, 1)), arange(n)).to(dtype);
 }
 
-Tensor segment_argmax(const Tensor& x, const Tensor& segments, Index n) {
+Tensor segment_argmax(const Tensor& x, const Tensor& segments, Integer n) {
   ShapeCheck("segment_max")("x", x.shape().rank() == 0 ? x.shape() : Shape{x.dim(0)}, "N")(
       "segments", segments, "N");
   const auto* segment = checked_ids("segment_max", "segment", segments, n);

@@ -63,7 +63,7 @@ decltype(auto) visit_elements(const char* operation, const Tensors& tensors, F f
 /// Elements per tile of elementwise operations: enough to amortise the dispatch to a thread.
 inline constexpr Index elementwise_tile = 16384;
 /// Rows per tile, if one row costs as much as `work` elements of an elementwise operation.
-constexpr Index rows_of_tile(Index work) {
+constexpr Index rows_of_tile(Integer work) {
   return std::max<Index>(1, elementwise_tile / std::max<Index>(1, work));
 }
 
@@ -74,11 +74,11 @@ constexpr Index rows_of_tile(Index work) {
 ///                   [](Index i, const auto* from, auto* to) { to[i] = std::tanh(from[i]); });
 /// Throws as visit_elements does.
 template <class Tensors, class F>
-void parallel_rows(const char* operation, const Tensors& tensors, Index rows, Index tile,
+void parallel_rows(const char* operation, const Tensors& tensors, Integer rows, Integer tile,
                    const F& f) {
   visit_elements(operation, tensors, [&](auto*... data) {
     parallel_for(ceil_div(rows, tile), [&](Index i) {
-      const Index begin = i * tile, end = std::min(rows, begin + tile);
+      const Index begin = i * tile, end = std::min<Index>(rows, begin + tile);
       if constexpr (std::is_invocable_v<const F&, Index, Index, decltype(data)...>) {
         f(begin, end, data...);
       } else {
@@ -98,7 +98,7 @@ inline constexpr Index widest_column_block = 64;
 struct AxisView {
   const char* name;  // of the operation
   Index outer, n, inner;
-  AxisView(const char* operation, const Tensor& x, int axis) : name(operation) {
+  AxisView(const char* operation, const Tensor& x, Integer axis) : name(operation) {
     require_floating(operation, x);
     axis = x.shape().axis(axis, operation);
     outer = x.shape().product(0, axis);
@@ -118,11 +118,11 @@ struct AxisView {
     const auto run = [&](Index i, auto*... data) {
       const Index column = i % of_slab * widest_column_block;
       const Block block{i / of_slab * n * inner + column,
-                        std::min(widest_column_block, inner - column)};
+                        std::min<Index>(widest_column_block, inner - column)};
       body(block, data...);
     };
     parallel_rows(name, tensors, n == 0 ? 0 : outer * of_slab,
-                  rows_of_tile(n * std::min(widest_column_block, inner)), run);
+                  rows_of_tile(n * std::min<Index>(widest_column_block, inner)), run);
   }
 
   /// Offset in the result with extent 1 along the axis, for the column that begins at `first` in x.

@@ -143,7 +143,7 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose) {
   return c;
 }
 
-void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column) {
+void add_product(const Tensor& a, const Tensor& b, Tensor& c, Integer column) {
   require_same_dtype("add_product", a, b);
   require_same_dtype("add_product", a, c);
   ShapeCheck check("add_product");

@@ -47,6 +47,6 @@ inline Tensor matmul(const Tensor& a, const Tensor& b, Transpose transpose = {})
 Tensor batched_matmul(const Tensor& a, const Tensor& b, Transpose transpose = {});
 
 /// c[:, column : column + N] += aᵀ·b in place, for a (M, K), b (M, N), c (K, C).
-void add_product(const Tensor& a, const Tensor& b, Tensor& c, Index column = 0);
+void add_product(const Tensor& a, const Tensor& b, Tensor& c, Integer column = 0);
 
 }  // namespace attune

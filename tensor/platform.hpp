@@ -65,7 +65,7 @@ class FileLock {
 
   State state() const { return state_; }
   /// If in use, the first line of the file. If unsupported or not created, the system's reason.
-  const std::string& reason() const { return reason_; }
+  std::string reason() const { return reason_; }
 
  private:
   std::string path_;

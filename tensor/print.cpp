@@ -61,7 +61,7 @@ class Picture {
 
 }  // namespace
 
-std::string to_string(const Tensor& x, int digits) {
+std::string to_string(const Tensor& x, Integer digits) {
   if (!x.defined()) return "undefined tensor";
   if (x.dtype() == DType::i32) digits = 10;  // all, as ids and counts are not rounded
   return fmt::format("{}{}{}", describe(x), x.rank() > 1 ? '\n' : ' ', Picture(x, digits).draw());

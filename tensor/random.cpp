@@ -109,7 +109,7 @@ double Random::uniform(double low, double high) {
   return low + (high - low) * uniform();
 }
 
-Index Random::below(Index n) {
+Index Random::below(Integer n) {
   if (n < 1) fail("Random::below", "the bound {} is not positive", n);
   const auto bound = static_cast<std::uint64_t>(n);
   const std::uint64_t unbiased = ~std::uint64_t{0} - ~std::uint64_t{0} % bound;  // a multiple of n
@@ -143,7 +143,7 @@ void Random::load(const Safetensors& file, const std::string& name) {
   *this = from(state);
 }
 
-std::vector<std::uint32_t> shuffled(std::size_t n, Random random) {
+std::vector<std::uint32_t> shuffled(Integer n, Random random) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = n; i > 1; --i)
@@ -166,7 +166,7 @@ Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype) {
   return drawn(shape, dtype, [&] { return random.uniform() < p ? 1.0 : 0.0; });
 }
 
-Tensor integers(const Shape& shape, Random& random, Index low, Index high) {
+Tensor integers(const Shape& shape, Random& random, Integer low, Integer high) {
   if (low >= high) fail("integers", "the range {} to {} (exclusive) is empty", low, high);
   if (low < std::numeric_limits<std::int32_t>::min() || high > Index{1} << 31)
     fail("integers", "the range {} to {} (exclusive) does not fit in i32", low, high);
@@ -174,7 +174,7 @@ Tensor integers(const Shape& shape, Random& random, Index low, Index high) {
                [&] { return static_cast<double>(low + random.below(high - low)); });
 }
 
-Tensor permutation(Index n, Random& random) {
+Tensor permutation(Integer n, Random& random) {
   require_i32_indices("permutation", n);
   if (n < 0) fail("permutation", "n = {} is negative", n);
   const std::uint64_t stream = random.bits();  // not as an argument: compilers order those freely

@@ -37,7 +37,7 @@ class Random {
   /// Uniform in [low, high). Throws if that is not a finite range.
   double uniform(double low, double high);
   /// Uniform in [0, n). Throws when n < 1.
-  Index below(Index n);
+  Index below(Integer n);
   /// Standard normal (Box and Muller, 1958).
   double normal();
 
@@ -60,7 +60,7 @@ class Random {
 };
 
 /// A random permutation of 0 .. n-1 (Fisher and Yates).
-std::vector<std::uint32_t> shuffled(std::size_t n, Random random);
+std::vector<std::uint32_t> shuffled(Integer n, Random random);
 
 // Random tensors. Each call advances `random`. Values are computed in f64 and rounded to f32, or
 // truncated to i32.
@@ -72,9 +72,9 @@ Tensor uniform(const Shape& shape, Random& random, double low = 0, double high =
 /// 1 with probability p, else 0.
 Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype = DType::f32);
 /// i32, uniform in [low, high).
-Tensor integers(const Shape& shape, Random& random, Index low, Index high);
+Tensor integers(const Shape& shape, Random& random, Integer low, Integer high);
 /// (n) i32: a random permutation of 0 .. n-1.
-Tensor permutation(Index n, Random& random);
+Tensor permutation(Integer n, Random& random);
 /// logits (..., V) -> (...) i32: samples from softmax(logits), by the Gumbel-max trick. Throws if
 /// the softmax of a row is undefined: a logit is NaN or ∞, or all are -∞.
 Tensor categorical(const Tensor& logits, Random& random);

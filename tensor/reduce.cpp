@@ -165,7 +165,7 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return axes.empty() ? x.reshape(shape) : sum(x, axes, KeepAxes::yes).reshape(shape);
 }
 
-MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation) {
+MaxAndIndex max_forward(const Tensor& x, Integer axis, const char* operation) {
   const detail::AxisView view(operation, x, axis);
   if (view.n == 0) fail(operation, "axis {} of {} is empty", axis, x.shape());
   require_i32_indices(operation, view.n);
@@ -191,10 +191,10 @@ MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation) {
   return y;
 }
 
-Tensor argmax(const Tensor& x, int axis, KeepAxes keep) {
+Tensor argmax(const Tensor& x, Integer axis, KeepAxes keep) {
   return index_of_max("argmax", floating(x), axis, keep);
 }
-Tensor argmin(const Tensor& x, int axis, KeepAxes keep) {
+Tensor argmin(const Tensor& x, Integer axis, KeepAxes keep) {
   return index_of_max("argmin", -floating(x), axis, keep);
 }
 
@@ -239,7 +239,7 @@ Tensor all(const Tensor& x, const Axes& axes, KeepAxes keep) {
   return sum(x == 0, axes, keep) == 0;
 }
 
-Tensor prod_forward(const Tensor& x, int axis) {
+Tensor prod_forward(const Tensor& x, Integer axis) {
   const detail::AxisView view("prod", x, axis);
   Tensor y = full(x.shape().with(axis, 1), 1, x.dtype());
   const auto compute = [&]<class T>(auto block, const T* from, T* to) {
@@ -253,7 +253,7 @@ Tensor prod_forward(const Tensor& x, int axis) {
   return y;
 }
 
-Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
+Tensor prod_backward(const Tensor& x, const Tensor& dy, Integer axis) {
   const detail::AxisView view("prod", x, axis);
   Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "prod");
   const auto compute = [&]<class T>(auto block, const T* from, const T* d, T* to) {
@@ -277,7 +277,7 @@ Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis) {
   return dx;
 }
 
-Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape, int axis) {
+Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape, Integer axis) {
   Tensor dx = zeros(shape, dy.dtype());
   const detail::AxisView view("max", dx, axis);
   const auto* index = indices.data<std::int32_t>();

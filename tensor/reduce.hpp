@@ -4,20 +4,13 @@
 #include <vector>
 
 #include <attune/tensor/arrange.hpp>
+#undef max  // macros of some systems, which the standard library undefines too
+#undef min
 
 namespace attune {
 
 /// Whether a reduced axis is kept in the result, with extent 1.
 enum class KeepAxes : bool { no, yes };
-
-/// The axes of a reduction: one axis, several, or all axes if empty. Negative axes count from the
-/// end. Reductions throw if an axis is named twice or does not exist.
-struct Axes : std::vector<int> {
-  Axes() = default;
-  Axes(int axis) : vector{axis} {}                          // NOLINT: sum(x, -1)
-  Axes(std::initializer_list<int> axes) : vector(axes) {}   // sum(x, {0, 2})
-  Axes(std::vector<int> axes) : vector(std::move(axes)) {}  // NOLINT
-};
 
 // i32 elements are reduced in double. Throws if a result does not fit in i32.
 /// The sum of the elements; 0 if there are none.
@@ -58,9 +51,9 @@ X over_axes(const char* operation, const X& x, const Axes& axes, KeepAxes keep, 
 }
 
 /// The product along an axis, which is kept with extent 1.
-Tensor prod_forward(const Tensor& x, int axis);
+Tensor prod_forward(const Tensor& x, Integer axis);
 /// Its gradient: dx_i = dy Π_{j≠i} x_j.
-Tensor prod_backward(const Tensor& x, const Tensor& dy, int axis);
+Tensor prod_backward(const Tensor& x, const Tensor& dy, Integer axis);
 
 /// The gradient of broadcasting: sums x over the axes along which `shape` broadcasts to x's shape.
 Tensor sum_to(const Tensor& x, const Shape& shape);
@@ -70,8 +63,8 @@ Index reduced_size(const Shape& shape, const Axes& axes);
 
 /// The index, i32, of the largest or smallest element along an axis. NaN counts as the largest or
 /// smallest. The first of several equal elements counts. (..., n) -> (...) by default.
-Tensor argmax(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
-Tensor argmin(const Tensor& x, int axis = -1, KeepAxes keep = KeepAxes::no);
+Tensor argmax(const Tensor& x, Integer axis = -1, KeepAxes keep = KeepAxes::no);
+Tensor argmin(const Tensor& x, Integer axis = -1, KeepAxes keep = KeepAxes::no);
 
 /// Maximum along an axis, which is kept with extent 1, and its index. The first of several
 /// equal elements counts; NaN counts as largest. Throws if the axis is empty.
@@ -79,10 +72,10 @@ struct MaxAndIndex {
   Tensor values;
   Tensor indices;  // i32, the index along the axis
 };
-MaxAndIndex max_forward(const Tensor& x, int axis, const char* operation = "max");
+MaxAndIndex max_forward(const Tensor& x, Integer axis, const char* operation = "max");
 
 /// The gradient of max_forward, dx of `shape`: dy at `indices` along the axis, else 0.
-Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape, int axis);
+Tensor max_backward(const Tensor& dy, const Tensor& indices, const Shape& shape, Integer axis);
 
 /// √(Σ x²), accumulated in double. Scales the elements first if their squares over- or underflow.
 Tensor norm(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);

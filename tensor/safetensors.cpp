@@ -353,7 +353,7 @@ void Safetensors::add(const std::string& name, Tensor tensor) {
     fail("safetensors", "the name '{}' occurs twice", name);
 }
 
-const Tensor* Safetensors::find(std::string_view name) const {
+const Tensor* Safetensors::find(std::string_view name) const& {
   if (const auto reason = refused.find(name); reason != refused.end()) throw Error(reason->second);
   const auto at = tensors.find(name);
   return at == tensors.end() ? nullptr : &at->second;

@@ -29,7 +29,8 @@ struct Safetensors {
   /// Throws if a tensor of that name exists.
   void add(const std::string& name, Tensor tensor);
   /// The tensor of that name, or null. Throws if it is in `refused`.
-  const Tensor* find(std::string_view name) const;
+  const Tensor* find(std::string_view name) const&;
+  const Tensor* find(std::string_view name) const&& = delete;  // keep the contents in a variable
 };
 
 /// Writes all tensors and the metadata. Throws an Error if that fails; the old file is

@@ -6,11 +6,14 @@
 #include <attune/tensor/shape.hpp>
 
 namespace attune {
+
+void detail::flags_like_D_GLIBCXX_DEBUG_must_match_the_library(std::vector<int>, std::string) {}
+
 Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int>(extents.size())) {
   if (rank_ > max_rank)
     fail("shape", fmt::format("{} has more than {} axes", to_string(extents), max_rank));
   std::ranges::replace_copy(extents, extents_.begin(), -1, open);
-  check();
+  check_extents();
 }
 
 void Shape::check_size() const {
@@ -22,11 +25,11 @@ void Shape::check_size() const {
   }
 }
 
-void Shape::fail_axis(int axis, const char* operation) const {
+void Shape::fail_axis(Index axis, const char* operation) const {
   fail(operation, fmt::format("there is no axis {} in {}", axis, to_string(*this)));
 }
 
-Shape Shape::without(int axis) const {
+Shape Shape::without(Integer axis) const {
   Shape result = *this;
   auto at = result.extents_.begin() + this->axis(axis);
   std::copy(at + 1, result.extents_.begin() + rank_, at);
@@ -34,8 +37,8 @@ Shape Shape::without(int axis) const {
   return result;
 }
 
-Shape Shape::inserted(int axis, Index extent) const {
-  if (axis < 0) axis += rank_ + 1;
+Shape Shape::inserted(Integer axis, Integer extent) const {
+  if (axis < 0) axis = axis + rank_ + 1;
   if (axis < 0 || axis > rank_ || rank_ == max_rank)
     fail("shape", fmt::format("cannot insert an axis at {} into {}", axis, to_string(*this)));
   Shape result = *this;
@@ -43,7 +46,7 @@ Shape Shape::inserted(int axis, Index extent) const {
   std::copy_backward(at, result.extents_.begin() + rank_, result.extents_.begin() + rank_ + 1);
   *at = extent;
   ++result.rank_;
-  result.check();
+  result.check_extents();
   return result;
 }
 
@@ -55,13 +58,14 @@ std::string to_string(const Shape& shape) {
   return to_string(std::span(shape.begin(), shape.end()));
 }
 
-std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number) {
+std::array<Index, Shape::max_rank> element_index(const Shape& shape, Integer number) {
   std::array<Index, Shape::max_rank> at{};
-  for (int axis = shape.rank(); axis-- > 0; number /= shape[axis]) at[axis] = number % shape[axis];
+  for (int axis = shape.rank(); axis-- > 0; number = number / shape[axis])
+    at[axis] = number % shape[axis];
   return at;
 }
 
-std::string element_name(const Shape& shape, Index number) {
+std::string element_name(const Shape& shape, Integer number) {
   const auto at = element_index(shape, number);
   return to_string(std::span(at).first(shape.rank()));
 }

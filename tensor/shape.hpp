@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -16,15 +17,31 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
+#include <vector>
 
 namespace attune {
 
 /// Extents, indices and counts.
 using Index = std::int64_t;
 
+/// An argument that is an extent, an index, an axis or a count. A fraction or a bool, which C++ would
+/// convert to an integer silently, does not compile.
+class Integer {
+ public:
+  constexpr Integer(Index value) : value_(value) {}  // NOLINT: implicit conversion
+  Integer(std::floating_point auto) = delete;        // not an extent, index, axis or count
+  Integer(std::same_as<bool> auto) = delete;
+  constexpr operator Index() const { return value_; }  // NOLINT: implicit conversion
+  static std::span<const Index> list(std::initializer_list<Integer> of) {
+    return {reinterpret_cast<const Index*>(of.begin()), of.size()};
+  }
+
+ private:
+  Index value_;
+};
+
 /// n / divisor, rounded up; for n >= 0 and divisor >= 1.
-constexpr Index ceil_div(Index n, Index divisor) { return (n + divisor - 1) / divisor; }
+constexpr Index ceil_div(Integer n, Integer divisor) { return (n + divisor - 1) / divisor; }
 
 /// The element type of a tensor, known at run time.
 enum class DType : std::uint8_t { f32, f64, i32 };
@@ -59,7 +76,7 @@ class Shape {
   static constexpr int max_rank = 6;
 
   Shape() = default;
-  Shape(std::initializer_list<Index> extents) : Shape(std::span(extents.begin(), extents.size())) {}
+  Shape(std::initializer_list<Integer> extents) : Shape(Integer::list(extents)) {}
   /// Replaces an extent of -1 by `open`.
   explicit Shape(std::span<const Index> extents, Index open = -1);
 
@@ -67,28 +84,29 @@ class Shape {
   Index size() const { return product(0, rank_); }
 
   /// Extent of an axis; a negative axis counts from the end. Throws if the axis does not exist.
-  Index operator[](int axis) const { return extents_[static_cast<std::size_t>(this->axis(axis))]; }
+  Index operator[](Integer axis) const { return begin()[this->axis(axis)]; }
 
   /// The axis counted from 0: axis(-1) is rank() - 1. Throws if it does not exist.
-  int axis(int axis, const char* operation = "shape") const {
-    const int from_start = axis < 0 ? axis + rank_ : axis;
+  int axis(Integer axis, const char* operation = "shape") const {
+    const Index from_start = axis + (axis < 0 ? rank_ : 0);
     if (from_start < 0 || from_start >= rank_) [[unlikely]]
       fail_axis(axis, operation);
-    return from_start;
+    return static_cast<int>(from_start);
   }
 
-  const Index* begin() const { return extents_.data(); }
+  const Index* begin() const& { return extents_.data(); }
   const Index* end() const { return extents_.data() + rank_; }
+  const Index* begin() const&& = delete;  // would point into a temporary
 
   /// A copy with another extent (`with`), without an axis, or with an axis inserted before `axis`.
-  Shape with(int axis, Index extent) const {
+  Shape with(Integer axis, Integer extent) const {
     Shape result = *this;
     result.extents_[static_cast<std::size_t>(this->axis(axis))] = extent;
-    result.check();
+    result.check_extents();
     return result;
   }
-  Shape without(int axis) const;
-  Shape inserted(int axis, Index extent) const;
+  Shape without(Integer axis) const;
+  Shape inserted(Integer axis, Integer extent) const;
 
   /// True if the last extents of this shape are those of `other`.
   bool ends_with(const Shape& other) const {
@@ -96,9 +114,9 @@ class Shape {
   }
 
   /// Product of the extents of the axes [begin, end).
-  Index product(int begin, int end) const {
+  Index product(Integer begin, Integer end) const {
     Index n = 1;
-    for (int i = begin; i < end; ++i) n *= extents_[static_cast<std::size_t>(i)];
+    for (Index i = begin; i < end; ++i) n *= extents_[static_cast<std::size_t>(i)];
     return n;
   }
 
@@ -106,17 +124,25 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) = default;
 
  private:
-  void check() const {
+  void check_extents() const {
     Index bits = 0;
     for (const Index extent : extents_) bits |= extent;
     if (static_cast<std::uint64_t>(bits) >> 9) check_size();  // six extents < 2^9: at most 2^54
   }
   void check_size() const;
-  [[noreturn]] void fail_axis(int axis, const char* operation) const;
+  [[noreturn]] void fail_axis(Index axis, const char* operation) const;
 
   std::array<Index, max_rank> extents_{};
   int rank_ = 0;
 };
+
+namespace detail {
+/// The linker does not find it if -D_GLIBCXX_DEBUG or another flag gives the program other classes
+/// of the standard library than the library has. Such a program would crash.
+void flags_like_D_GLIBCXX_DEBUG_must_match_the_library(std::vector<int>, std::string);
+[[gnu::used]] inline void (*const same_flags)(std::vector<int>, std::string) =
+    flags_like_D_GLIBCXX_DEBUG_must_match_the_library;
+}  // namespace detail
 
 /// "(3, 4)"; "()" for a scalar.
 std::string to_string(const Shape& shape);
@@ -124,11 +150,14 @@ std::string to_string(std::span<const Index> extents);
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 /// The index of element `number` in row-major order; and the same as text, "(0, 3)".
-std::array<Index, Shape::max_rank> element_index(const Shape& shape, Index number);
-std::string element_name(const Shape& shape, Index number);
+std::array<Index, Shape::max_rank> element_index(const Shape& shape, Integer number);
+std::string element_name(const Shape& shape, Integer number);
 
 /// The shape of `a op b` under NumPy's broadcasting rule: axes are aligned at the end, and extents
 /// must agree or be 1. Throws an Error that names `operation`.
 Shape broadcast(const char* operation, const Shape& a, const Shape& b);
 
 }  // namespace attune
+
+template <>  // Shape::size is the product of the extents, not their number
+inline constexpr bool std::ranges::disable_sized_range<attune::Shape> = true;

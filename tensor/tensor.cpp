@@ -84,7 +84,7 @@ template Tensor Tensor::of(const Shape&, std::span<const float>);
 template Tensor Tensor::of(const Shape&, std::span<const double>);
 template Tensor Tensor::of(const Shape&, std::span<const std::int32_t>);
 
-Index Tensor::offset_of(std::initializer_list<Index> index) const {
+Index Tensor::offset_of(std::initializer_list<Integer> index) const {
   bool exists = static_cast<int>(index.size()) == rank();
   Index offset = 0;
   for (int axis = 0; exists && axis < rank(); ++axis) {
@@ -93,9 +93,7 @@ Index Tensor::offset_of(std::initializer_list<Index> index) const {
     exists = i >= 0 && i < dim(axis);
     offset = offset * dim(axis) + i;
   }
-  if (!exists)
-    fail("at", "there is no element {} in {}", to_string(std::span(index.begin(), index.size())),
-         shape_);
+  if (!exists) fail("at", "there is no element {} in {}", to_string(Integer::list(index)), shape_);
   return offset;
 }
 
@@ -114,16 +112,16 @@ template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
 template std::vector<std::int32_t> Tensor::to_vector() const;
 
-Tensor Tensor::operator[](Index t) const {
+Tensor Tensor::operator[](Integer t) const {
   if (rank() == 0 || t < -dim(0) || t >= dim(0))
     fail("tensor", "row {} of {} does not exist", t, shape_);
-  if (t < 0) t += dim(0);
+  if (t < 0) t = t + dim(0);
   Tensor row = slice(t, t + 1);
   row.shape_ = shape_.without(0);
   return row;
 }
 
-Tensor Tensor::slice(Index begin, Index end) const {
+Tensor Tensor::slice(Integer begin, Integer end) const {
   if (rank() == 0 || begin < 0 || begin > end || end > dim(0))
     fail("slice", "rows {} to {} of {} do not exist", begin, end, shape_);
   Tensor rows = *this;
@@ -184,7 +182,9 @@ Tensor to_i32(const char* operation, const Tensor& x) {
   return x.to(DType::i32);
 }
 
-Tensor arange(Index n, DType dtype) {
+Tensor arange(Integer n, DType dtype) {
+  if (n < 0) fail("arange", "n = {} is negative", n);
+  if (dtype == DType::i32) require_i32_indices("arange", n);
   return sequence("arange", n, dtype, [](Index i) { return static_cast<double>(i); });
 }
 
@@ -196,7 +196,7 @@ Tensor arange(double begin, double end, double step, DType dtype) {
                   [&](Index i) { return begin + static_cast<double>(i) * step; });
 }
 
-Tensor linspace(double begin, double end, Index n, DType dtype) {
+Tensor linspace(double begin, double end, Integer n, DType dtype) {
   if (n < 1) fail("linspace", "n = {} must be at least 1", n);
   const double step = (end - begin) / static_cast<double>(n - 1);
   return sequence("linspace", n, dtype, [&](Index i) {
@@ -204,7 +204,8 @@ Tensor linspace(double begin, double end, Index n, DType dtype) {
   });
 }
 
-Tensor eye(Index n, DType dtype) {
+Tensor eye(Integer n, DType dtype) {
+  if (n < 0) fail("eye", "n = {} is negative", n);
   Tensor result = full({n, n}, 0, dtype);
   visit(dtype, [&](auto zero) {
     auto* to = result.mutable_data<decltype(zero)>();
@@ -290,7 +291,7 @@ void require_i32(const char* operation, const char* what, const Tensor& x) {
   fail(operation, "{} must be i32: {}", what, describe(x));
 }
 
-void require_i32_indices(const char* operation, Index n) {
+void require_i32_indices(const char* operation, Integer n) {
   if (n > Index{1} << 31) fail(operation, "{} does not fit in i32", n - 1);
 }
 

@@ -54,15 +54,16 @@ class Tensor {
   }
 
   bool defined() const { return static_cast<bool>(buffer_); }
-  const Shape& shape() const { return shape_; }
+  const Shape& shape() const& { return shape_; }
+  Shape shape() const&& { return shape_; }
   int rank() const { return shape_.rank(); }
-  Index dim(int axis) const { return shape_[axis]; }
+  Index dim(Integer axis) const { return shape_[axis]; }
   Index size() const { return size_; }
   DType dtype() const { return dtype_; }
 
   /// Read access to the elements. Throws unless T is the element type.
   template <class T>
-  const T* data() const {
+  const T* data() const& {
     if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
     const detail::PullbackContext& context = detail::thread_state.pullback;
     if (context.operation &&
@@ -72,13 +73,15 @@ class Tensor {
     }
     return reinterpret_cast<const T*>(buffer_->elements() + offset_);
   }
+  template <class T>
+  const T* data() const&& = delete;  // keep the Tensor in a variable
 
   /// Write access to the elements. Throws unless T is the element type. The call marks the buffer
   /// as modified: a later backward throws if it needs the earlier contents, and cached results
   /// (packed matrices) become invalid. Call it again before writing if an operation has read the
   /// tensor since the last call; writes through the old pointer would not be noticed.
   template <class T>
-  T* mutable_data() {
+  T* mutable_data() & {
     if (dtype_ != dtype_of<T> || !buffer_) detail::fail_dtype(dtype_, dtype_of<T>, shape_);
     buffer_->modified_at.store(detail::write_stamp(), std::memory_order_relaxed);
     return reinterpret_cast<T*>(buffer_->elements() + offset_);
@@ -87,12 +90,12 @@ class Tensor {
   /// One element: `x.at<float>({t, -1})`; T must be the element type. Negative indices count from
   /// the end. Throws if there are not as many indices as axes, or if one is out of range.
   template <class T>
-  T at(std::initializer_list<Index> index) const {
+  T at(std::initializer_list<Integer> index) const {
     return data<T>()[offset_of(index)];
   }
   /// Write access to one element. For many elements use `mutable_data`.
   template <class T>
-  T& mutable_at(std::initializer_list<Index> index) {
+  T& mutable_at(std::initializer_list<Integer> index) & {
     return mutable_data<T>()[offset_of(index)];
   }
 
@@ -105,17 +108,14 @@ class Tensor {
 
   /// View of index t of axis 0, without that axis. Negative t counts from the end. Throws if t is
   /// out of range.
-  Tensor operator[](Index t) const;
+  Tensor operator[](Integer t) const;
 
   /// View of the indices [begin, end) of axis 0. Throws unless 0 <= begin <= end <= dim(0).
-  Tensor slice(Index begin, Index end) const;
+  Tensor slice(Integer begin, Integer end) const;
 
   /// View in another shape of the same size. One extent may be -1: it is computed from the others.
-  Tensor reshape(const Shape& shape) const {
-    return reshape(std::span(shape.begin(), shape.end()));
-  }
-  Tensor reshape(std::initializer_list<Index> extents) const {
-    return reshape(std::span(extents.begin(), extents.size()));
+  Tensor reshape(std::initializer_list<Integer> extents) const {
+    return reshape(Integer::list(extents));
   }
   Tensor reshape(std::span<const Index> extents) const;
 
@@ -136,7 +136,7 @@ class Tensor {
   friend detail::Buffer& detail::buffer_of(const Tensor& x);
   Tensor(detail::IntrusivePtr<detail::Buffer> buffer, Index size, const Shape& shape, DType dtype)
       : buffer_(std::move(buffer)), size_(size), shape_(shape), dtype_(dtype) {}
-  Index offset_of(std::initializer_list<Index> index) const;
+  Index offset_of(std::initializer_list<Integer> index) const;
 
   detail::IntrusivePtr<detail::Buffer> buffer_;
   std::size_t offset_ = 0;  // bytes from the buffer's first element
@@ -170,17 +170,21 @@ concept Value =
   { x.dtype() } -> std::same_as<DType>;
 };
 
+/// The Value of an argument A of such a template: a Mask counts as a Tensor.
+template <class A>
+using ValueOf = std::conditional_t<std::same_as<A, Mask>, Tensor, A>;
+
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
 inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
 /// 0, 1, ... n - 1
-Tensor arange(Index n, DType dtype = DType::i32);
+Tensor arange(Integer n, DType dtype = DType::i32);
 /// begin, begin + step, ... up to, but not including, end. step may be negative. Throws if it is 0.
 Tensor arange(double begin, double end, double step = 1, DType dtype = DType::i32);
 /// n evenly spaced numbers from begin to end, both included. Throws unless n >= 1.
-Tensor linspace(double begin, double end, Index n, DType dtype = DType::f32);
+Tensor linspace(double begin, double end, Integer n, DType dtype = DType::f32);
 /// The identity matrix (n, n).
-Tensor eye(Index n, DType dtype = DType::f32);
+Tensor eye(Integer n, DType dtype = DType::f32);
 /// A scalar, shape ().
 inline Tensor scalar(double value, DType dtype = DType::f32) { return full({}, value, dtype); }
 /// Sets all elements to `value`. Throws if x is i32 and the value does not fit in i32.
@@ -190,6 +194,7 @@ void copy(const Tensor& from, Tensor& to);
 
 /// The memory of the elements, in the machine's byte order.
 std::span<const std::byte> bytes_of(const Tensor& x);
+std::span<const std::byte> bytes_of(const Tensor&& x) = delete;  // keep the Tensor in a variable
 std::span<std::byte> mutable_bytes_of(Tensor& x);
 
 /// The dtype and shape for a message: "f32 (2, 3)", or "undefined".
@@ -211,7 +216,7 @@ inline void require_no_partial_overlap(const char* operation, const Tensor& from
 /// Throws unless the elements are i32, as ids and indices must be; `what` names them in the error.
 void require_i32(const char* operation, const char* what, const Tensor& x);
 /// Throws unless the indices 0 to n - 1 fit in i32.
-void require_i32_indices(const char* operation, Index n);
+void require_i32_indices(const char* operation, Integer n);
 /// The elements of x, checked: throws unless they are i32 and in [least, limit). `what` is the noun
 /// for one element in the message ("id").
 const std::int32_t* checked_ids(const char* operation, const std::string& what, const Tensor& x,

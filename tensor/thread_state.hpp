@@ -29,7 +29,9 @@ struct ThreadState {
   bool records_history = true;              // NoGrad
   bool checks_gradients = false;            // gradcheck; suppresses warnings about training
 };
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit ThreadState thread_state;
+/// Shared by program and library, even if the program is compiled with -fvisibility=hidden.
+[[gnu::tls_model("initial-exec"),
+  gnu::visibility("default")]] inline thread_local constinit ThreadState thread_state;
 
 /// Sets a variable, and restores its old value on scope exit.
 template <class T>

@@ -212,7 +212,7 @@ int threads() {
   return pool().threads();
 }
 
-void set_threads(int n) {
+void set_threads(Integer n) {
   if (n < 1 || n > 1024) fail("set_threads", "{} is not in 1 to 1024", n);
   if (inside_tile) fail("set_threads", "a parallel_for is running");
   std::lock_guard lock(pool_mutex);

@@ -29,7 +29,7 @@ namespace attune {
 int threads();
 
 /// Sets the number of threads. Throws unless 1 <= n <= 1024, or in a tile that the pool computes.
-void set_threads(int n);
+void set_threads(Integer n);
 
 namespace detail {
 void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
@@ -46,7 +46,7 @@ void run_tiles(Index tiles, void (*run)(void* body, Index tile), void* body);
 /// that draw from it must lock, and which tile draws which numbers then depends on the schedule.
 /// For reproducible results use nn::Training with one Random per tile.
 template <class Body>
-void parallel_for(Index tiles, const Body& body) {
+void parallel_for(Integer tiles, const Body& body) {
   if (tiles == 1) return static_cast<void>(body(Index{0}));
   detail::run_tiles(
       tiles, [](void* b, Index tile) { (*static_cast<const Body*>(b))(tile); },
@@ -55,14 +55,15 @@ void parallel_for(Index tiles, const Body& body) {
 
 /// parallel_for over [0, n) in ranges of `tile` elements: body(begin, end).
 template <class Body>
-void parallel_ranges(Index n, Index tile, const Body& body) {
+void parallel_ranges(Integer n, Integer tile, const Body& body) {
   if (n <= 0) return;
-  parallel_for(ceil_div(n, tile), [&](Index i) { body(i * tile, std::min(n, (i + 1) * tile)); });
+  parallel_for(ceil_div(n, tile),
+               [&](Index i) { body(i * tile, std::min<Index>(n, (i + 1) * tile)); });
 }
 
 /// parallel_ranges with body(i) for each element.
 template <class Body>
-void parallel_each(Index n, Index tile, const Body& body) {
+void parallel_each(Integer n, Integer tile, const Body& body) {
   parallel_ranges(n, tile, [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) body(i);
   });

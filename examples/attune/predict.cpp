@@ -32,7 +32,7 @@ class Input {
         stream_(stream_of(file)),
         reader_(stream_, file.empty() ? "standard input" : file.string()) {}
 
-  const std::string& name() const { return reader_.name(); }
+  std::string name() const { return reader_.name(); }
   /// The next lines: at most `most`, fewer if no more are available yet, none at the end. An
   /// invalid line throws once the lines before it were returned.
   Texts next(Index most) {

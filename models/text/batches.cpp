@@ -92,7 +92,7 @@ PairLengths lengths_of(const Pair& pair) {
 
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLengths> pairs,
                                                       const BatchOptions& options,
-                                                      std::uint64_t seed, Index epoch) {
+                                                      std::uint64_t seed, Integer epoch) {
   check_options(pairs, options);
   const std::string name = fmt::format("epoch {}", epoch);
   std::vector<std::uint32_t> order = shuffled(pairs.size(), Random(seed, name));
@@ -113,7 +113,7 @@ std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLength
 
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pairs,
                                                       const BatchOptions& options,
-                                                      std::uint64_t seed, Index epoch) {
+                                                      std::uint64_t seed, Integer epoch) {
   std::vector<PairLengths> lengths;
   for (const Pair& pair : pairs) lengths.push_back(lengths_of(pair));
   return epoch_batches(lengths, options, seed, epoch);

@@ -63,10 +63,10 @@ struct BatchOptions {
 /// >= 1, tokens >= 0 and, if tokens > 0, each target with `</s>` has at most that many tokens.
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const PairLengths> pairs,
                                                       const BatchOptions& options,
-                                                      std::uint64_t seed, Index epoch);
+                                                      std::uint64_t seed, Integer epoch);
 std::vector<std::vector<std::uint32_t>> epoch_batches(std::span<const Pair> pairs,
                                                       const BatchOptions& options,
-                                                      std::uint64_t seed, Index epoch);
+                                                      std::uint64_t seed, Integer epoch);
 
 /// The batch of the pairs with the indices `chosen`.
 Batch make_batch(std::span<const Pair> pairs, std::span<const std::uint32_t> chosen);

@@ -170,7 +170,7 @@ std::string to_string(const CorpusReport& report) {
                      fmt::join(reasons, ", "));
 }
 
-TextCorpus read_corpus(ParallelReader reader, std::int64_t longest) {
+TextCorpus read_corpus(ParallelReader reader, Integer longest) {
   TextCorpus corpus{.pairs = {}, .report = {.longest = longest}};
   while (auto pair = reader.next()) {
     if (corpus.report.count(words(pair->source).size(), words(pair->target).size()))

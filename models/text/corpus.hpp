@@ -30,7 +30,7 @@ class LineReader {
   /// a NUL, on a line of more than 16 MiB, and if reading fails.
   std::optional<std::string> next();
 
-  const std::string& name() const { return name_; }
+  std::string name() const { return name_; }
   /// The number of the last line read, from 1.
   std::int64_t number() const { return number_; }
   /// Throws an Error "FILE:LINE: message" for the last line read, or line 1 if none was read.
@@ -79,8 +79,8 @@ class ParallelReader {
   /// The number of the last line read, from 1.
   std::int64_t number() const { return source_.number(); }
   /// The names of the files of each side; the same for a TSV file.
-  const std::string& source_name() const { return source_.name(); }
-  const std::string& target_name() const { return target_ ? target_->name() : source_.name(); }
+  std::string source_name() const { return source_.name(); }
+  std::string target_name() const { return target_ ? target_->name() : source_.name(); }
 
  private:
   TextPair columns_of(const std::string& line) const;
@@ -113,7 +113,7 @@ struct TextCorpus {
 
 /// Reads a corpus, and excludes pairs with an empty side, or with a side of more than `longest`
 /// words (separated by blanks); 0 means no limit. Throws as ParallelReader does.
-TextCorpus read_corpus(ParallelReader reader, std::int64_t longest = 0);
+TextCorpus read_corpus(ParallelReader reader, Integer longest = 0);
 
 // ---- Word alignments
 

@@ -70,7 +70,7 @@ std::int32_t Vocabulary::id(std::string_view token) const {
   return at == ids_.end() ? unknown : at->second;
 }
 
-const std::string& Vocabulary::token(std::int32_t id) const {
+const std::string& Vocabulary::token(Integer id) const& {
   if (id < 0 || id >= size()) fail("vocabulary", "token id {} is not in 0 to {}", id, size() - 1);
   return tokens_[id];
 }

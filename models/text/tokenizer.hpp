@@ -34,10 +34,12 @@ class Vocabulary {
   /// The id of a token, or `unknown`.
   std::int32_t id(std::string_view token) const;
   /// The token of an id. Throws if it is out of range.
-  const std::string& token(std::int32_t id) const;
+  const std::string& token(Integer id) const&;
+  const std::string& token(Integer id) const&& = delete;  // keep the Vocabulary in a variable
 
   /// All tokens except the four special ones, as passed to the constructor.
-  std::span<const std::string> tokens() const { return std::span(tokens_).subspan(4); }
+  std::span<const std::string> tokens() const& { return std::span(tokens_).subspan(4); }
+  std::span<const std::string> tokens() const&& = delete;
 
   /// True if all tokens have the same ids.
   bool operator==(const Vocabulary& other) const { return tokens_ == other.tokens_; }
@@ -163,9 +165,11 @@ class Tokenizer {
 
   Kind kind() const { return static_cast<Kind>(kind_.index()); }
   /// The SentencePiece model, or nullptr for other kinds.
-  const SentencePiece* pieces() const { return std::get_if<SentencePiece>(&kind_); }
+  const SentencePiece* pieces() const& { return std::get_if<SentencePiece>(&kind_); }
+  const SentencePiece* pieces() const&& = delete;
   /// The Rewriter, or nullptr.
-  const Rewriter* rewriter() const { return rewriter_.get(); }
+  const Rewriter* rewriter() const& { return rewriter_.get(); }
+  const Rewriter* rewriter() const&& = delete;
 
  private:
   std::variant<Words, Characters, SentencePiece> kind_;  // as in Kind

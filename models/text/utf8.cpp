@@ -151,7 +151,7 @@ int display_width(std::string_view text) {
   return width;
 }
 
-std::string cut(const std::string& text, int width) {
+std::string cut(const std::string& text, Integer width) {
   if (display_width(text) <= width) return text;
   std::string shorter;
   int used = 0;

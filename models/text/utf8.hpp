@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <attune/tensor/shape.hpp>
 #include <attune/tensor/utf8.hpp>
 
 namespace attune::text {
@@ -31,6 +32,8 @@ bool is_blank(char32_t point);
 
 /// Splits `text` at blanks. The words are views into `text`.
 std::vector<std::string_view> words(std::string_view text);
+template <std::same_as<std::string> Temporary>
+std::vector<std::string_view> words(Temporary&& text) = delete;
 
 // ---- Labels and captions in a terminal or a drawing
 
@@ -41,7 +44,7 @@ std::vector<std::string> clusters(std::string_view text);
 int display_width(std::string_view text);
 
 /// Truncates `text` to at most `width` terminal columns; a truncated text ends with "…".
-std::string cut(const std::string& text, int width);
+std::string cut(const std::string& text, Integer width);
 
 /// Whether `text` contains right-to-left characters, including Arabic digits, as these are
 /// reordered.

@@ -172,7 +172,7 @@ void Workers::abort() {
   if (messages_) messages_->abort();
 }
 
-std::string Workers::name(int rank) const { return detail::worker_name(rank, hosts_); }
+std::string Workers::name(Integer rank) const { return detail::worker_name(rank, hosts_); }
 
 std::vector<std::string> Workers::gather(const std::string& text, std::optional<double> patience) {
   const auto own = static_cast<std::size_t>(rank_);

@@ -62,14 +62,14 @@ class Workers {
   int rank() const { return rank_; }
   int count() const { return count_; }
   /// For messages, such as "worker 2 of 4 on node7"; 2 is the rank.
-  std::string name(int rank) const;
+  std::string name(Integer rank) const;
   std::string name() const { return name(rank_); }
 
   /// The shards [begin, end) that a worker computes.
   struct Range {
     Index begin, end;
   };
-  Range shards_of(int rank, Index shards) const {
+  Range shards_of(Integer rank, Integer shards) const {
     return {rank * shards / count_, (rank + 1) * shards / count_};
   }
 

@@ -379,7 +379,7 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
 }
 
 AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
-                             Index heads) {
+                             Integer heads) {
   ShapeCheck check("attention_step");
   check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];

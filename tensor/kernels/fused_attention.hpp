@@ -50,6 +50,6 @@ struct AttentionStep {
   Tensor weights;  // (K, S, B), 0 where the row is -1
 };
 AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
-                             Index heads);
+                             Integer heads);
 
 }  // namespace attune

@@ -184,7 +184,7 @@ void sparsemax_column(const T* x, T* y, Index n, Index step, const Used& used) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
+Tensor softmax(const Tensor& x, Integer axis, const Mask& mask) {
   const AxisView view("softmax", x, axis);
   const Tensor full_mask = mask_of_axes("softmax", x, mask);
   const bool of_rows = is_last(x, axis);
@@ -199,7 +199,7 @@ Tensor softmax(const Tensor& x, int axis, const Mask& mask) {
   return y;
 }
 
-Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis) {
+Tensor softmax_backward(const Tensor& y, const Tensor& dy, Integer axis) {
   require_same_dtype("softmax", y, dy);
   if (y.shape() != dy.shape())
     fail("softmax", "shapes differ: dy {} and y {}", dy.shape(), y.shape());
@@ -225,7 +225,7 @@ Tensor log_sum_exp(const Tensor& x, const Axes& axes, KeepAxes keep) {
   return over_axes("log_sum_exp", x, axes, keep, log_sum_exp_along);
 }
 
-Tensor log_softmax(const Tensor& x, int axis) {
+Tensor log_softmax(const Tensor& x, Integer axis) {
   const AxisView view("log_softmax", x, axis);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "log_softmax");
   const auto compute = [&]<class T>(auto block, const T* from, T* to) {
@@ -355,7 +355,7 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
   return {dx, sum(parts[0], {0}), sum(parts[1], {0})};
 }
 
-Tensor sparsemax(const Tensor& x, int axis, const Mask& mask) {
+Tensor sparsemax(const Tensor& x, Integer axis, const Mask& mask) {
   const AxisView view("sparsemax", x, axis);
   const Tensor full_mask = mask_of_axes("sparsemax", x, mask);
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "sparsemax");
@@ -373,7 +373,7 @@ Tensor sparsemax(const Tensor& x, int axis, const Mask& mask) {
   return y;
 }
 
-Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis) {
+Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, Integer axis) {
   const AxisView view("sparsemax", y, axis);
   Tensor dx = Tensor::uninitialized(y.shape(), y.dtype(), "sparsemax");
   const auto compute = [&]<class T>(auto block, const T* value, const T* from, T* to) {

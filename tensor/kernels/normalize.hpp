@@ -8,16 +8,16 @@ namespace attune {
 
 /// Softmax along an axis, over the positions whose mask is 1; the mask broadcasts to x. The other
 /// positions get exactly 0, even if x is NaN there. If no position takes part, all results are 0.
-Tensor softmax(const Tensor& x, int axis = -1, const Mask& mask = {});
+Tensor softmax(const Tensor& x, Integer axis = -1, const Mask& mask = {});
 
 /// The gradient of softmax, with or without a mask: dx = y ⊙ (dy - Σ_j dy_j y_j).
-Tensor softmax_backward(const Tensor& y, const Tensor& dy, int axis);
+Tensor softmax_backward(const Tensor& y, const Tensor& dy, Integer axis);
 
 /// log Σ_j e^{x_j}, without overflow; -∞ for an empty axis.
 Tensor log_sum_exp(const Tensor& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::no);
 
 /// x - log_sum_exp(x) along an axis; -∞ everywhere if all elements along the axis are -∞.
-Tensor log_softmax(const Tensor& x, int axis = -1);
+Tensor log_softmax(const Tensor& x, Integer axis = -1);
 
 /// Cross-entropy of every row, with label smoothing, and what its gradient needs: norms holds the
 /// largest logit m_n and 1 / Σ_v e^{x_nv - m_n}. A row of only -∞ has loss ∞ and gradient 0.
@@ -65,9 +65,9 @@ LayerNormBackward layer_norm_backward(const Tensor& x, const Tensor& gain,
                                       const LayerNormForward& forward, const Tensor& dy);
 
 /// Sparsemax (Martins and Astudillo, 2016) along an axis, with a mask as in softmax.
-Tensor sparsemax(const Tensor& x, int axis, const Mask& mask = {});
+Tensor sparsemax(const Tensor& x, Integer axis, const Mask& mask = {});
 
 /// The gradient of sparsemax: dx_i = dy_i - mean of dy over {j: y_j > 0} where y_i > 0, else 0.
-Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, int axis);
+Tensor sparsemax_backward(const Tensor& y, const Tensor& dy, Integer axis);
 
 }  // namespace attune

@@ -97,7 +97,7 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
   return {dq, sum(dv, {0})};
 }
 
-Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads) {
+Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Integer heads) {
   ShapeCheck check("dot_scores");
   check("q", q, "B A")("k", k, "S B A");
   require_same_dtype("dot_scores", q, k);

@@ -19,7 +19,7 @@ AdditiveScoresBackward additive_scores_backward(const Tensor& q, const Tensor& k
                                                 const Tensor& de, Tensor& dk);
 
 /// Dot-product scores in K heads: q (B, A), k (S, B, A) -> e (K, S, B); with one head, e (S, B)
-Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Index heads);
+Tensor dot_scores_forward(const Tensor& q, const Tensor& k, Integer heads);
 
 /// Weighted sum of the memory: weights (S, B) or (K, S, B), memory (S, B, D) -> (B, D). Memory with
 /// a weight of exactly 0 is not read, so it may hold anything at masked positions, even NaN.

@@ -318,7 +318,8 @@ TEST_CASE("backward of some variables: only parts that were not walked may be wa
 
 TEST_CASE("backward of some variables: an error if the loss depends on none of them") {
   const Var x = scalar_variable(3), other = scalar_variable(4);
-  CHECK(backward(x, {x, other}).all().size() == 1);
+  const Gradients of_one = backward(x, {x, other});
+  CHECK(of_one.all().size() == 1);
   CHECK_ERROR("backward: the result depends on none of the 1 requested variables",
               return backward(x * x, {other}));
   CHECK_ERROR("backward: the result depends on none of the 0 requested variables",

@@ -23,7 +23,7 @@ def expect(held, what, shown=""):
 def exports_only_attune(installed):
     library = installed.libraries / "libattune.so"
     names = [line.split()[-1] for line in run(["nm", "-D", "--defined-only", library]).splitlines()]
-    foreign = [name for name in names if not re.match(r"_(ZT[ISTV]|ZGVZ?|ZZ?)NK?6attune", name)]
+    foreign = [name for name in names if not re.match(r"_(ZT[ISTV]|ZGVZ?|ZZ?)NK?R?6attune", name)]
     expect(len(names) > 500, "the shared library exports the functions of attune", names)
     expect(not foreign, "the shared library exports only namespace attune", "\n".join(foreign))
 
@@ -44,6 +44,27 @@ def older_standards_are_rejected(installed):
         errors = [line for line in done.stderr.splitlines() if "error:" in line]
         expect(done.returncode != 0 and "attune needs C++20" in errors[0], f"-std={standard} is an error", done.stderr)
         expect(len(errors) == 2 and "attune/stop" in errors[1], "compilation stops after this error", done.stderr)
+
+
+OTHER_FLAGS = """#include <attune/autograd/ops.hpp>
+int main() {
+  const attune::Var w = attune::variable(attune::ones({3}));
+  const attune::NoGrad guard;
+  return (w * 2.0).requires_gradient();
+}
+"""
+
+
+def flags_of_the_program_do_not_matter_or_are_errors(installed, work):
+    def link(flag):
+        command = [*COMPILER, flag, "-x", "c++", "-", "-o", work / "flags", *installed.pkg_config("--cflags", "--libs")]
+        return subprocess.run(list(map(str, command)), input=OTHER_FLAGS, text=True, capture_output=True)
+
+    expect(link("-fvisibility=hidden").returncode == 0, "-fvisibility=hidden links")
+    expect(installed.run_consumer(work / "flags") == "", "-fvisibility=hidden shares the state of threads with the library")
+    for flag in ("-D_GLIBCXX_DEBUG", "-D_GLIBCXX_USE_CXX11_ABI=0"):
+        done = link(flag)
+        expect(done.returncode != 0 and "flags_like_D_GLIBCXX_DEBUG_must_match" in done.stderr, f"{flag} does not link")
 
 
 def other_versions_are_rejected(work, cmake_config):
@@ -78,6 +99,7 @@ def main():
         exports_only_attune(installed)
         headers_include_no_other_library(installed)
         older_standards_are_rejected(installed)
+        flags_of_the_program_do_not_matter_or_are_errors(installed, work)
         expect(installed.pkg_config("--modversion") == [version], "pkg-config has the version of meson.build")
         expect("-lfmt" in installed.pkg_config("--libs", "--static"), "pkg-config --static lists attune's dependencies")
         expect("-lfmt" not in installed.pkg_config("--libs"), "pkg-config without --static lists no dependencies")

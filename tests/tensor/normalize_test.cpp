@@ -13,7 +13,7 @@ namespace attune {
 /// Softmax and sparsemax with their definitions.
 struct Kind {
   const char* name;
-  Tensor (*f)(const Tensor& x, int axis, const Mask& mask);
+  Tensor (*f)(const Tensor& x, Integer axis, const Mask& mask);
   Tensor (*definition)(const Tensor& x, int axis, const Mask& mask);
 };
 const Kind kinds[] = {{"softmax", softmax, naive::softmax},

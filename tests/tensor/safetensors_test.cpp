@@ -98,7 +98,8 @@ TEST_CASE("Safetensors: a round trip keeps NaN and views bit for bit") {
   const ScratchDirectory scratch;
   const Tensor x = reals({3, 1}, {1, std::numeric_limits<double>::quiet_NaN(), -0.0});
   save_safetensors(scratch / "a", {{{"x", x.slice(1, 3)}}, {}});
-  CHECK(identical(*load_safetensors(scratch / "a").find("x"), x.slice(1, 3)));
+  const Safetensors file = load_safetensors(scratch / "a");
+  CHECK(identical(*file.find("x"), x.slice(1, 3)));
 }
 
 TEST_CASE("Safetensors: the bytes follow the format") {

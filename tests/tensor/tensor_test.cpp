@@ -153,9 +153,9 @@ TEST_CASE("Tensor: reshape keeps the order of elements and computes -1; other si
 TEST_CASE("Tensor: access with another element type is an error") {
   Tensor x = zeros({3, 2});
   CHECK_ERROR("tensor: f32 (3, 2) was accessed as f64", x.data<double>());
-  CHECK_ERROR("tensor: an undefined tensor was accessed", Tensor().data<float>());
+  const Tensor undefined;
+  CHECK_ERROR("tensor: an undefined tensor was accessed", undefined.data<float>());
   CHECK_ERROR("tensor: f32 (3, 2) was accessed as i32", x.mutable_data<std::int32_t>());
-  CHECK_THROWS_AS(Tensor().data<float>(), Error);
 }
 
 TEST_CASE("Tensor: at accesses one element by its index") {

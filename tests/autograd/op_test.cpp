@@ -310,7 +310,9 @@ TEST_CASE("where: discarded rows have gradient 0 and add nothing to a parameter'
       {"matmul, Wᵀ", [](auto& x, auto& w) { return matmul(x, w, {.b = true}); }},
       {"lstm",
        [](auto& x, auto& w) {
-         return recurrent(x, slice(w, 0, 0, 2), {.h0 = slice(x, 1, 0, 2)}).h;
+         return recurrent(x, slice(w, 0, 0, 2),
+                          {.cell = Cell::lstm, .h0 = slice(x, 1, 0, 2), .c0 = slice(x, 1, 2, 4)})
+             .h;
        }},
       {"gru",
        [](auto& x, auto& w) {

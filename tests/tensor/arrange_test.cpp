@@ -154,9 +154,9 @@ TEST_CASE("scatter_add: long sums and sums beyond the largest f32 are as exact a
   const Tensor x = randn({2, n}, DType::f32),
                ids = where(arange(n) < 10, 1, zeros({n}, DType::i32));
   const Tensor sums = scatter_add(zeros({2, 2}), ids, x, 1);
-  CHECK(difference(slice(sums, 1, 0, 1), sum(slice(x, 1, 10, n), 1, KeepAxes::yes)) <= 1e-3);
+  CHECK(difference(slice(sums, 1, 0, 1), sum(slice(x, 1, 10, n), 1, KeepAxes::yes)) <= 1e-6);
   const Tensor big = Tensor::of<float>({4}, {3e38f, 3e38f, -3e38f, -3e38f});
-  CHECK(identical(scatter_add(ones({2}), ints({4}, {1, 1, 1, 1}), big), ones({2})));
+  CHECK(identical(scatter_add(zeros({2}), ints({4}, {1, 1, 1, 1}), big), zeros({2})));
 }
 
 TEST_CASE("gather: selects along the second axis, for every row of the first") {

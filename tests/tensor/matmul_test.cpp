@@ -3,7 +3,6 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/random.hpp>
-#include <attune/tensor/reduce.hpp>
 
 #include "support/naive.hpp"
 
@@ -40,13 +39,13 @@ TEST_CASE("matmul: long sums are as exact as sum, and a row has the same bits in
   for (const Index k : {4096, 4097, 6144, 100003}) {
     const Tensor a = uniform({6, k}, random), b = uniform({k, 20}, random);
     const Tensor c = matmul(a, b), right = matmul(a.to(DType::f64), b.to(DType::f64));
-    CHECK(difference(c, right) <= (k > 4096 ? 2e-6 : 1e-5) * sum(right).item() / 120);
+    CHECK(difference(c.to(DType::f64), right) <= (k < 100003 ? 5e-6 : 5e-7));
     CHECK(identical(matmul(a[4].reshape({1, k}), b), c.slice(4, 5)));
     CHECK(identical(matmul(a.slice(0, 1), transpose(b, 0, 1), {.b = true}), c.slice(0, 1)));
     CHECK(identical(matmul(transpose(a, 0, 1), b, {.a = true}), c));
     CHECK(identical(matmul(a, slice(b, 1, 3, 4)), slice(c, 1, 3, 4)));
     const Tensor start = full({6, 20}, 3);
-    CHECK(difference(add_matmul(start, a, b), c + start) <= 1e-6 * static_cast<double>(k));
+    CHECK(difference(add_matmul(start, a, b), c + start) <= 5e-6);
   }
 }
 

@@ -20,9 +20,12 @@ Var loss(const Model& model, const Model::Source& source, const Target& target,
   const auto [logits, weights] = model.unroll(source, target.previous, target.mask, attends);
   if (attends && weights.empty())
     fail("loss", "a coverage loss or a guide requires a model with attention");
-  Var loss = affine_cross_entropy(
-      logits.x, logits.affine, target.next, target.mask,
-      {.smoothing = options.label_smoothing, .unsmoothed = excluded_tokens(options.output_tokens)});
+  const auto& [W, b, transposed] = logits.affine;
+  const Index v = W.defined() ? W.dim(transposed ? 0 : 1) : logits.x.dim(-1);
+  std::vector<std::int32_t> unsmoothed = excluded_tokens(options.output_tokens);
+  std::erase_if(unsmoothed, [=](std::int32_t token) { return token >= v; });
+  Var loss = affine_cross_entropy(logits.x, logits.affine, target.next, target.mask,
+                                  {.smoothing = options.label_smoothing, .unsmoothed = unsmoothed});
   if (options.coverage != 0) {
     std::vector<Var> losses;
     Var coverage;

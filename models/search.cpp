@@ -477,7 +477,13 @@ std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, co
       exclude(some, row - begin, never[static_cast<std::size_t>(row) % never.size()]);
     const CrossEntropy of =
         cross_entropy_forward(some, next.slice(begin, end), mask.slice(begin, end));
-    for (const double loss : of.loss.to_vector<double>()) losses.push_back(loss);
+    if (!first_non_finite(of.norms).empty())
+      fail("force_decode", "the model's logits are NaN or inf");
+    const auto norms = of.norms.to_vector<double>();
+    for (std::size_t i = 1; const double loss : of.loss.to_vector<double>()) {
+      if (loss > 0 && norms[i] == 0) fail("force_decode", "all tokens have probability 0");
+      losses.push_back(loss), i += 2;
+    }
   }
   return losses;
 }

@@ -111,7 +111,7 @@ std::vector<Hypothesis> sample(const Model& model, const Model::Source& source,
 /// each token and of `</s>`, equal to those of a search, and the attention weights, without
 /// padding. The score is the log-probability. Uses the options `output_tokens` (plus the target's
 /// tokens), `end` and `weights`. Throws on a target without mask, or that
-/// does not end with `end`.
+/// does not end with `end`, and as `search` does on NaN scores and tokens of probability 0.
 std::vector<Hypothesis> force_decode(const Model& model, const Model::Source& source,
                                      const Target& target, const SearchOptions& options = {});
 /// The same for a model with an encoder of token ids.

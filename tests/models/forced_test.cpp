@@ -154,6 +154,27 @@ TEST_CASE("force_decode: <unk> in a target is allowed in that sentence only") {
   CHECK(found[1].score > scores(1, models::OutputTokens::unknown));
 }
 
+TEST_CASE("force_decode: NaN logits, and no possible token, are errors, as in a search") {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double bad : {inf, std::nan("")}) {
+    test::Forced forced = random_forced();
+    forced.logits.mutable_data<double>()[4] = bad;  // not of the target token
+    CHECK_ERROR("force_decode: the model's logits are NaN or inf", hypotheses(forced));
+  }
+  test::Forced forced = random_forced();
+  fill(forced.logits, -inf);
+  CHECK_ERROR("force_decode: all tokens have probability 0", hypotheses(forced));
+}
+
+TEST_CASE("loss: label smoothing of a vocabulary that lacks special tokens") {
+  const models::Target target{
+      Tensor::of<std::int32_t>({1, 1}, {1}), Tensor::of<std::int32_t>({1, 1}, {2}), {}};
+  const ForcedDecoder decoder{{}, {zeros({1, 1, 3}), {}}};
+  CHECK(models::loss(decoder, models::Encoded{.h = {}, .last = {}, .mask = ones({1, 1})}, target,
+                     {.label_smoothing = 0.3})
+            .item() == doctest::Approx(std::log(3.0)));
+}
+
 TEST_CASE("loss: label smoothing excludes special tokens except </s>") {
   const test::TableDecoder decoder([](std::int32_t, const test::Words&) {
     return test::Probabilities{0.1, 0.2, 0.3, 0.1, 0.1, 0.2};

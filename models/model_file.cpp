@@ -52,19 +52,12 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
   return {codec("source"), codec("target")};
 }
 
-Safetensors weights_of(const Safetensors& file) {
-  Safetensors weights{.tensors = file.tensors, .metadata = {}, .refused = file.refused};
-  std::erase_if(weights.tensors, [&](const auto& entry) {
-    const std::string owner = entry.first.substr(0, entry.first.find('.'));
-    return file.metadata.contains(owner + ".steps");
-  });
-  return weights;
-}
-
-void require_used(const Safetensors& weights, const nn::Parameters& parameters) {
-  for (const auto& [name, tensor] : weights.tensors)
-    if (!parameters.contains(name))
+void require_used(const Safetensors& file, const nn::Parameters& parameters) {
+  for (const auto& [name, tensor] : file.tensors) {
+    const std::string owner = name.substr(0, name.find('.'));
+    if (!parameters.contains(name) && !file.metadata.contains(owner + ".steps"))
       fail("checkpoint", in_quotes(name) + " is not a parameter of the model");
+  }
 }
 
 ModelOptions options_from(const Metadata& metadata) {

@@ -43,11 +43,9 @@ void store(Safetensors& file, const std::string& name, Metadata options,
 /// Throws unless the file has this format and the model `name`; an empty name means any model.
 Codecs codecs_of(const Safetensors& file, const std::string& name,
                  const text::RewriterFromJson& rewriter);
-/// The tensors without those of optimisers and averages: those whose name begins with "NAME." if
-/// there is an entry "NAME.steps", see nn::StepState.
-Safetensors weights_of(const Safetensors& file);
-/// Throws if there is a tensor that is not a parameter.
-void require_used(const Safetensors& weights, const nn::Parameters& parameters);
+/// Throws if there is a tensor that is neither a parameter nor of an optimiser or average: "NAME.*",
+/// with an entry "NAME.steps", see nn::StepState.
+void require_used(const Safetensors& file, const nn::Parameters& parameters);
 ModelOptions options_from(const Metadata& metadata);
 }  // namespace detail
 
@@ -86,10 +84,8 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
   if constexpr (!any) name = M::name;
   Codecs codecs = detail::codecs_of(file, name, rewriter);
   const Vocabularies sizes{codecs.source.vocabulary.size(), codecs.target.vocabulary.size()};
-  const Safetensors weights = detail::weights_of(file);
-  const bool f64 =
-      !weights.tensors.empty() && weights.tensors.begin()->second.dtype() == DType::f64;
-  auto parameters = std::make_unique<nn::Parameters>(weights, f64 ? DType::f64 : DType::f32);
+  const bool f64 = !file.tensors.empty() && file.tensors.begin()->second.dtype() == DType::f64;
+  auto parameters = std::make_unique<nn::Parameters>(file, f64 ? DType::f64 : DType::f32);
   const auto made = [&]() -> M {
     if constexpr (any) {
       return {*parameters, detail::options_from(file.metadata), sizes};
@@ -101,7 +97,7 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
     }
   };
   M model = made();
-  detail::require_used(weights, *parameters);
+  detail::require_used(file, *parameters);
   return {std::move(parameters), std::move(model), std::move(codecs), file.metadata, file.checksum};
 }
 

@@ -154,6 +154,7 @@ TEST_CASE("model_file: a file of another format or model is an error with the pa
     f.tensors["lion.m.x"] = zeros({2});
     f.metadata["lion.steps"] = "3";
   }));
+  load(changed(directory, [](auto& f) { f.metadata["decoder.steps"] = "3"; }));  // not an optimiser
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::span<const ModelKind> model_kinds() {
 const ModelKind& model_kind(std::string_view name) {
   std::vector<const char*> names;
   for (const ModelKind& one : model_kinds()) {
-    if (name == one.name) return one;
+    if (with_hyphens(std::string(name)) == one.name) return one;
     names.push_back(one.name);
   }
   fail("model", "{} is not one of {}", in_quotes(name), fmt::join(names, ", "));

@@ -36,7 +36,7 @@ struct ModelKind {
 
 /// bahdanau, nematus, luong, encoder-decoder, sutskever and transformer.
 std::span<const ModelKind> model_kinds();
-/// Throws if model_kinds() has no such name.
+/// Throws if model_kinds() has no such name, where "_" and "-" are equivalent.
 const ModelKind& model_kind(std::string_view name);
 inline ModelOptions model_options(std::string_view name) { return model_kind(name).defaults; }
 

@@ -19,22 +19,24 @@ std::string with_hyphens(std::string text) {
 
 namespace {
 
-/// Formats a bound, with all digits if T is an integer. Clamps it to the largest T, which double
-/// cannot represent.
+/// A bound as T. Clamps it to the largest T, which double cannot represent.
 template <class T>
-std::string bound(double value) {
-  if constexpr (!std::is_integral_v<T>) return fmt::format("{}", value);
-  constexpr T most = std::numeric_limits<T>::max();
-  return fmt::format("{}", value >= static_cast<double>(most) ? most : static_cast<T>(value));
+T bound(double value) {
+  using Limits = std::numeric_limits<T>;
+  constexpr T most = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  return value >= static_cast<double>(most) ? most : static_cast<T>(value);
+}
+
+template <class T>
+bool is_in_range(const Option& option, T value) {
+  return value >= bound<T>(option.low) && value <= bound<T>(option.high);
 }
 
 template <class T>
 T number(const Option& option, const std::string& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto real = static_cast<double>(value);
-  if (error != std::errc() || end != text.data() + text.size() ||
-      !(real >= option.low && real <= option.high))
+  if (error != std::errc() || end != text.data() + text.size() || !is_in_range(option, value))
     fail(option.name, "{} is not a {} from {} to {}", in_quotes(text),
          std::is_integral_v<T> ? "whole number" : "number", bound<T>(option.low),
          bound<T>(option.high));
@@ -104,8 +106,7 @@ void validate(const Option& option, const void* at) {
   if constexpr (std::is_same_v<T, std::string_view>) {
     choice_of(option, std::string(field));
   } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-    if (!(static_cast<double>(field) >= option.low && static_cast<double>(field) <= option.high))
-      number<T>(option, fmt::format("{}", field));
+    if (!is_in_range(option, field)) number<T>(option, fmt::format("{}", field));
   }
 }
 

@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/options.hpp>
+#include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/errors.hpp>
@@ -145,8 +146,20 @@ void set_given(const models::OptionTable<O>& options, O& o, const Given& given,
   });
 }
 
-/// Sets options from the command line, and returns the positional arguments. With --help, prints
-/// `usage` and the options, and exits. Throws for an unknown option or an invalid value.
+/// Throws for a given option without effect.
+template <class O>
+void check_effects(const models::OptionTable<O>& options, const O& o,
+                   const std::vector<Given>& given) {
+  for (const Given& one : given) {
+    const models::Option* option = models::find(options, one.name);
+    if (option && !options.has_effect(o, *option))
+      naming(one, [&] { fail(one.name, "has no effect without " + option->needs); });
+  }
+}
+
+/// Sets options from the command line, and returns the positional arguments, which are also stored
+/// in `o.arguments` if it exists. With --help, prints `usage` and the options, and exits. Throws for
+/// an unknown option, an invalid value, or an option without effect.
 template <class O>
 std::vector<std::string> parse_command_line(int argc, char** argv, const std::string& usage, O& o) {
   const models::OptionTable<O>& options = models::options_of(o);
@@ -162,6 +175,8 @@ std::vector<std::string> parse_command_line(int argc, char** argv, const std::st
   });
   for (const Given& given : split.options)
     set_given(options, o, given, ": unknown option; --help lists all options");
+  if constexpr (requires { o.arguments; }) o.arguments = split.others;
+  check_effects(options, o, split.options);
   return split.others;
 }
 
@@ -212,14 +227,31 @@ inline void require_writable(const std::filesystem::path& path,
   }
 }
 
-/// A path quoted for a shell, if it contains blanks or other special characters.
+/// Warns if most of the tokens are different.
+inline void warn_of_rare_tokens(const std::string& what, const text::TokenCounts& counts) {
+  std::int64_t all = 0;
+  for (const auto& [token, count] : counts) all += count;
+  if (2 * std::ssize(counts) <= all || all < 100) return;
+  const char* const remedy =
+      "separate smaller units by blanks, or use attune train --tokens characters";
+  std::cerr << printable(fmt::format("warning: {}: {} of {} words are different: {}", what,
+                                     counts.size(), all, remedy))
+            << "\n";
+}
+
+/// A path quoted for a shell, if it contains blanks or other special characters. Bytes that are not
+/// printable are written in octal, for printf.
 inline std::string in_shell(const std::string& path) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) || c >= 0x80 ||
            std::string_view("_./-+:,@%=").find(c) != std::string::npos;
   };
-  if (!path.empty() && std::ranges::all_of(path, plain)) return path;
   std::string quoted = "'";
+  if (printable(path) != path) {
+    for (const unsigned char c : path) quoted += fmt::format("\\{:03o}", c);
+    return "\"$(printf " + quoted + "')\"";
+  }
+  if (!path.empty() && std::ranges::all_of(path, plain)) return path;
   for (const char c : path) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";
 }

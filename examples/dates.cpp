@@ -181,6 +181,13 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines) {
     std::cout << fmt::format(
         "{}  (p = {:.4g})\n{}\n", title, std::exp(best.log_probability),
         report::terminal(map, {.colour = platform::is_terminal(platform::Stream::output)}));
+
+    const double p = std::exp(best.log_probability);
+    int y = 0, m = 0, d = 0;
+    std::sscanf(target.c_str(), "%d-%d-%d", &y, &m, &d);
+    if (p < 0.5 || write(std::chrono::year(y) / m / d, "Y-N-D") != target)  // such as 31 April
+      std::cerr << fmt::format("warning: {} may not be a date: {} has p = {:.4g}\n",
+                               in_quotes(examples[i].source), target, p);
     page += "<h2>" + title + "</h2>" + report::svg(map) + "\n";
   }
   return page;
@@ -207,6 +214,7 @@ void train(Index steps) {
   std::vector<Example> validation(2000);
   for (Example& example : validation) example = draw(held_out, true);
   std::filesystem::create_directories(directory);
+  remove_unfinished(directory);
   examples::require_writable(report_file);
   std::cout << dates.parameters.count() << " parameters, " << threads() << " threads\n";
 
@@ -242,10 +250,13 @@ void train(Index steps) {
 
 struct Options {
   Index steps = 1200;
+  std::vector<std::string> arguments = {};
 };
 
 models::OptionList fields_of(Options& o) {
-  return {models::option("steps", "number of updates", o.steps, 1, 1e9)};
+  models::OptionList all = {models::option("steps", "number of updates", o.steps, 1, 1e9)};
+  return models::only_with(all, {"steps"}, "training, which DATE replaces", o,
+                           [](const Options& typed) { return typed.arguments.empty(); });
 }
 
 int main(int argc, char** argv) {

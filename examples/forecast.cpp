@@ -159,19 +159,22 @@ Table read_table(const string& path) {
 struct Options {
   Index look_back = 720, horizon = 96, segment = 24, hidden = 128, steps = 300;
   double dropout = 0.3, rate = 1e-3;
-  string score = "additive", weights = "forecast.safetensors";
+  std::string_view score = "additive";
+  string weights = "forecast.safetensors";
   vector<Index> parts = {};
   std::uint64_t seed = 1;
 };
 
 models::OptionList fields_of(Options& o) {
   using models::option;
+  vector<string> scores = {"none"};
+  for (const nn::ScoreKind& kind : nn::score_kinds()) scores.emplace_back(kind.name);
   return {
       option("look-back", "number of rows to read, L", o.look_back, 2, 1 << 16),
       option("horizon", "number of rows to forecast, H", o.horizon, 1, 1 << 16),
       option("segment", "rows per segment, w", o.segment, 1, 1 << 16),
       option("hidden", "hidden size, N", o.hidden, 2, 1 << 16),
-      option("score", "attention score: additive, dot, general, ...; or none", o.score),
+      models::choice("score", "attention score; none: no attention", o.score, scores),
       option("dropout", "dropout rate of annotations and outputs", o.dropout, 0, 0.99),
       option("steps", "number of updates; linear: 3 times as many", o.steps, 1, 1e9),
       option("rate", "learning rate of Adam; linear: 5 times this rate", o.rate, 1e-9, 2),
@@ -263,6 +266,9 @@ int run(int argc, char** argv) {
   const Index L = o.look_back, H = o.horizon, rows = table.values.dim(0), C = table.values.dim(1);
   nn::Parameters parameters = trains ? nn::Parameters(o.seed) : nn::Parameters(file);
   const Network network = segments(parameters, o, C), baseline = linear(parameters / "linear", o);
+  for (const auto& [name, w] : parameters)
+    if (const string bad = first_non_finite(w.value()); !bad.empty())
+      fail(weights, name + " is not finite: " + bad);
 
   // Each column is scaled to mean 0 and standard deviation 1 over the training rows.
   if (!o.parts.empty() && o.parts.size() != 3) fail("--parts", "expected three numbers");

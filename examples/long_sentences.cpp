@@ -194,7 +194,8 @@ models::OptionList fields_of(CommandLine& o) {
   all.push_back(models::option("models", help, o.names, "TEXT"));
   all.push_back(models::option("out", "output directory of the weights", o.out, "DIRECTORY"));
   all.push_back(models::flag("quick", "four models only: a minute on two cores", o.quick));
-  return all;
+  return models::only_with(all, {"quick"}, "models to choose, which --models replaces", o,
+                           [](const CommandLine& typed) { return typed.names.empty(); });
 }
 
 int experiment(int argc, char** argv) {
@@ -204,17 +205,19 @@ int experiment(int argc, char** argv) {
   auto& [o, names, out, quick] = typed;
   if (o.hidden % 8 != 0)
     fail("--hidden", "expected a multiple of 8");  // half of it is split into four heads
-  if (quick && names.empty()) names = "encoder-decoder,bahdanau,luong-general,luong-local-m";
+  if (quick) names = "encoder-decoder,bahdanau,luong-general,luong-local-m";
   std::vector<Variant> chosen = variants(o.hidden);
   std::vector<std::string> asked;
   std::istringstream list(names);
-  for (std::string name; std::getline(list, name, ',');) asked.push_back(name);
+  for (std::string name; std::getline(list, name, ',');)
+    asked.push_back(models::with_hyphens(name));
   std::erase_if(chosen, [&](const Variant& one) {
     return !asked.empty() && std::ranges::find(asked, one.name) == asked.end();
   });
   if (!asked.empty() && chosen.size() != asked.size())
     fail("--models", "expected different names of models, got " + in_quotes(names));
   make_directories(out);
+  remove_unfinished(out);
   examples::Progress progress(0, o.steps * std::ssize(chosen));
   std::mutex mutex;
   Index done = 0;

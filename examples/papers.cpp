@@ -47,6 +47,8 @@ Data read(const std::string& path) {
     text::count_tokens(source, data.source.tokenizer.encode(pair.source));
     text::count_tokens(target, data.target.tokenizer.encode(pair.target));
   }
+  examples::warn_of_rare_tokens(path + ": source", source);
+  examples::warn_of_rare_tokens(path + ": target", target);
   data.source.vocabulary = text::make_vocabulary(source, {.maximum_size = 20'000});
   data.target.vocabulary = text::make_vocabulary(target, {.maximum_size = 20'000});
   for (const text::TextPair& pair : train)
@@ -123,7 +125,8 @@ void train(const models::ModelOptions& options, const Data& data, Index epochs,
   }
   nn::load_parameters(load_safetensors(weights), parameters);
   show(model, data);
-  std::cout << fmt::format("The best weights, BLEU {:.2f}, are in {}\n", bleu(model, data), weights)
+  std::cout << fmt::format("The best weights, BLEU {:.2f}, are in {}\n", bleu(model, data),
+                           printable(weights))
             << "Try it: build/examples/attune predict --model " << examples::in_shell(weights)
             << "\n";
 }

@@ -36,24 +36,30 @@ struct Options {
   double rate = 2e-3, dropout = 0.2, ctc = 0.3;
   bool characters = false, bf16 = false;
   std::uint64_t seed = 1;
+  std::vector<std::string> arguments = {};
   text::Tokenizer tokenizer() const {
     return characters ? text::Tokenizer(text::Characters{}) : text::Tokenizer(text::Words{});
   }
 };
 
 models::OptionList fields_of(Options& o) {
-  return {option("model", "file of the weights and options; train also writes FILE.svg", o.model,
-                 "FILE"),
-          option("join", "maximum recordings of a speaker to join to an utterance", o.join, 1, 100),
-          option("beam", "beam size", o.beam, 1, 100),
-          option("ctc", "weight λ of CTC in training and search", o.ctc, 0.001, 0.999),
-          option("steps", "number of updates, with 32 utterances each", o.steps, 1, 1e9),
-          option("rate", "maximum learning rate", o.rate, 1e-9, 10),
-          option("seed", "random seed: initial weights, order, augmentation", o.seed, 0, 0x1p64),
-          option("hidden", "hidden size of decoder and encoder directions", o.hidden, 1, 65536),
-          option("sampling-rate", "sampling rate of the features, in Hz", o.hz, 8000, 96000),
-          flag("characters", "tokens are characters, not words", o.characters),
-          flag("bf16", "train with matrix products in bf16, if that is faster", o.bf16)};
+  models::OptionList all = {
+      option("model", "file of the weights and options; train also writes FILE.svg", o.model,
+             "FILE"),
+      option("join", "maximum recordings of a speaker to join to an utterance", o.join, 1, 100),
+      option("beam", "beam size", o.beam, 1, 100),
+      option("ctc", "weight λ of CTC in training and search", o.ctc, 0.001, 0.999),
+      option("steps", "number of updates, with 32 utterances each", o.steps, 1, 1e9),
+      option("rate", "maximum learning rate", o.rate, 1e-9, 10),
+      option("seed", "random seed: initial weights, order, augmentation", o.seed, 0, 0x1p64),
+      option("hidden", "hidden size of decoder and encoder directions", o.hidden, 1, 65536),
+      option("sampling-rate", "sampling rate of the features, in Hz", o.hz, 8000, 96000),
+      flag("characters", "tokens are characters, not words", o.characters),
+      flag("bf16", "train with matrix products in bf16, if that is faster", o.bf16)};
+  models::only_with(all, {"join"}, "train or evaluate", o, [](const Options& typed) {
+    return typed.arguments.empty() || typed.arguments[0] != "recognise";
+  });
+  return all;
 }
 
 // ---- Sound: a waveform is (samples), full scale 1 -----------------------------------------------

@@ -2,8 +2,11 @@
 // checkpoints and range checks all use the same table.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -44,8 +47,8 @@ struct Option {
   bool is_flag = false;              ///< has no value on the command line; its presence means "yes"
   std::string group;                 ///< heading in --help
   std::string needs;                 ///< the setting without which it has no effect
-  bool (*present)(const void* owner) = nullptr;  ///< whether that setting is present
-  std::uintptr_t owner = 0;                      ///< as `at`, of the struct that `present` reads
+  std::function<bool(const void* owner)> present = {};  ///< whether that setting is present
+  std::uintptr_t owner = 0;  ///< as `at`, of the struct that `present` reads
 
   Option(std::string_view name, std::string_view help, std::string_view type,
          const detail::FieldAccess& access, const void* field);
@@ -90,13 +93,17 @@ template <class T>
 Option flag(std::string_view name, std::string_view help, T& field) {
   return detail::with_choices(option(name, help, field, "NAME"), {"no", "yes"}, true);
 }
-/// The option, which has an effect only with the setting `needs`: if Present(owner) is true.
-template <auto Present, class Owner>
-Option only_with(std::string needs, const Owner& owner, Option option) {
-  option.needs = std::move(needs);
-  option.present = [](const void* o) -> bool { return Present(*static_cast<const Owner*>(o)); };
-  option.owner = reinterpret_cast<std::uintptr_t>(&owner);
-  return option;
+/// Those of these options that are in the list have an effect only with the setting `needs`: if
+/// present(owner) is true. Returns the list.
+template <class Owner, class Present>
+OptionList& only_with(OptionList& options, std::initializer_list<std::string_view> names,
+                      const std::string& needs, const Owner& owner, Present present) {
+  for (Option& one : options) {
+    if (std::ranges::find(names, one.name) == names.end()) continue;
+    one.needs = needs, one.owner = reinterpret_cast<std::uintptr_t>(&owner);
+    one.present = [=](const void* o) -> bool { return present(*static_cast<const Owner*>(o)); };
+  }
+  return options;
 }
 /// The option of that name, or nullptr.
 const Option* find(const OptionList& options, const std::string& name);

@@ -9,50 +9,46 @@ namespace attune::models {
 
 namespace {
 
-constexpr auto is_multi_head = [](const nn::ScoreOptions& o) { return o.kind == "multi_head"; };
-constexpr auto is_location = [](const nn::ScoreOptions& o) { return o.kind == "location"; };
-constexpr auto is_location_aware = [](const nn::ScoreOptions& o) {
-  return o.kind == "location_aware";
-};
-constexpr auto is_concat = [](const nn::ScoreOptions& o) { return o.kind == "concat"; };
-constexpr auto has_window = [](const nn::AttentionOptions& o) {
-  return o.window != nn::Window::global;
-};
-
 /// The options of a score and of its attention.
 OptionList fields_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
   constexpr double longest = 1 << 20;
   std::vector<std::string> kinds;
   for (const nn::ScoreKind& kind : nn::score_kinds()) kinds.emplace_back(kind.name);
-  return {
+  OptionList all = {
       choice("score", "attention score function", score.kind, kinds),
       option("attention", "attention size A of additive, concat, multi-head and location-aware",
              score.attention, 1, largest_size),
-      only_with<is_multi_head>(
-          "score multi-head", score,
-          option("heads", "number of heads of multi-head", score.heads, 1, largest_size)),
-      only_with<is_location>(
-          "score location", score,
-          option("longest", "maximum source length of location", score.longest, 1, longest)),
-      only_with<is_location_aware>(
-          "score location-aware", score,
-          option("filters", "number of filters of location-aware", score.filters, 1, largest_size)),
-      only_with<is_location_aware>(
-          "score location-aware", score,
-          option("radius", "filter radius of location-aware, in positions to each side",
-                 score.radius, 0, longest)),
-      only_with<is_concat>("score concat", score,
-                           choice("concat-form", "concat: learnt matrix or identity for the memory",
-                                  score.concat, {"full", "identity"})),
+      option("heads", "number of heads of multi-head", score.heads, 1, largest_size),
+      option("longest", "maximum source length of location", score.longest, 1, longest),
+      option("filters", "number of filters of location-aware", score.filters, 1, largest_size),
+      option("radius", "filter radius of location-aware, in positions to each side", score.radius,
+             0, longest),
+      choice("concat-form", "concat: learnt matrix or identity for the memory", score.concat,
+             {"full", "identity"}),
       choice("coverage", "whether the score uses the sum of previous weights", score.coverage,
              {"none", "summed"}),
       choice("window", "source positions that a step attends to", attention.window,
              {"global", "local-m", "local-p"}),
-      only_with<has_window>(
-          "a window", attention,
-          option("half-width", "half-width D of the window", attention.half_width, 1, longest)),
+      option("half-width", "half-width D of the window", attention.half_width, 1, longest),
       choice("normalizer", "function from scores to weights", attention.normalizer,
              {"softmax", "sparsemax"})};
+  using Score = const nn::ScoreOptions&;
+  only_with(all, {"attention"}, "score additive, concat (full), multi-head or location-aware",
+            score, [](Score o) {
+              return o.kind == "additive" || o.kind == "multi_head" || o.kind == "location_aware" ||
+                     (o.kind == "concat" && o.concat == nn::ConcatForm::full);
+            });
+  only_with(all, {"heads"}, "score multi-head", score,
+            [](Score o) { return o.kind == "multi_head"; });
+  only_with(all, {"longest"}, "score location", score,
+            [](Score o) { return o.kind == "location"; });
+  only_with(all, {"filters", "radius"}, "score location-aware", score,
+            [](Score o) { return o.kind == "location_aware"; });
+  only_with(all, {"concat-form"}, "score concat", score,
+            [](Score o) { return o.kind == "concat"; });
+  only_with(all, {"half-width"}, "a window", attention,
+            [](const nn::AttentionOptions& o) { return o.window != nn::Window::global; });
+  return all;
 }
 
 /// The options that the options struct of a model has.

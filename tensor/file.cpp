@@ -79,16 +79,31 @@ void make_directories(const std::filesystem::path& path) {
   for (const auto& made : missing) sync_directory_of(made);
 }
 
+void remove_unfinished(const std::filesystem::path& directory) {
+  std::error_code none;  // a file that cannot be removed does no harm
+  for (const auto& entry : std::filesystem::directory_iterator(directory, none)) {
+    const std::string name = entry.path().filename().string();
+    std::size_t at = name.size();  // of ".PROCESS.NUMBER.tmp"
+    for (int dots = 0; dots < 3 && at > 0 && at != name.npos; ++dots) at = name.rfind('.', at - 1);
+    if (at == 0 || at == name.npos) continue;
+    int process = 0, number = 0, length = 0;
+    std::sscanf(name.c_str() + at, ".%d.%d.tmp%n", &process, &number, &length);
+    if (length == 0 || at + static_cast<std::size_t>(length) != name.size()) continue;
+    if (process == platform::process_id() || !platform::is_running(process))
+      std::filesystem::remove(entry.path(), none);
+  }
+}
+
 std::string read_file(const std::filesystem::path& path, std::size_t most) try {
   File file(path.string(), File::Access::read);
   if (!file.is_open()) fail_with_errno(path, "cannot be read");
   std::string contents;
-  char chunk[1 << 16];
+  std::vector<char> chunk(1 << 16);
   for (;;) {
     const std::ptrdiff_t n = file.read(std::as_writable_bytes(std::span(chunk)));
     if (n < 0) fail_with_errno(path, "cannot be read");
     if (n == 0) return contents;
-    contents.append(chunk, static_cast<std::size_t>(n));
+    contents.append(chunk.data(), static_cast<std::size_t>(n));
     if (contents.size() > most)
       fail(path.string(), "cannot be read: there are more than {} bytes", most);
   }

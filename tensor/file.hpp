@@ -23,6 +23,10 @@ inline void write_file(const std::filesystem::path& path, std::string_view conte
   write_file(path, std::span(&contents, 1));
 }
 
+/// Removes the temporary files of write_file that killed processes left in the directory.
+/// Precondition: this process has not started to write there.
+void remove_unfinished(const std::filesystem::path& directory);
+
 /// Creates a directory and its missing parents, and syncs them to the disk. No error if it exists.
 /// Throws an Error with the path and the reason.
 void make_directories(const std::filesystem::path& path);

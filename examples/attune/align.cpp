@@ -21,16 +21,6 @@ struct AlignedPair {
   models::Hypothesis written;
 };
 
-/// True if the file has only sources: the model then predicts the targets.
-bool writes_itself(const UseOptions& o) {
-  if (!o.target.empty()) return false;
-  require_regular(o.file);
-  text::LineReader reader(o.file);
-  for (auto line = reader.next(); line; line = reader.next())
-    if (!line->empty()) return line->find('\t') == line->npos;
-  return true;
-}
-
 /// A target token that is not in the vocabulary is scored as <unk>: a warning for sentences, an
 /// error for other data, where each token is one letter or phone.
 void check_tokens(const Model& model, const TestPairs& pairs, const UseOptions& o) {
@@ -76,7 +66,8 @@ report::Heatmap map_of(const Model& model, const UseOptions& o, const AlignedPai
                            to = forced ? model.target().tokenizer.encode(pair.target)
                                        : tokens_of(model, pair.written);
   report::Heatmap map = heatmap(std::move(from), std::move(to), pair.written);
-  const bool joins = !o.gold.empty() || (o.units == AlignUnits::words && model.of_sentences());
+  const bool joins = !o.gold.empty() || o.units == AlignUnits::words ||
+                     (o.units == AlignUnits::automatic && model.of_sentences());
   if (map.rows.empty() || !joins) return map;
   const std::string& unknown = model.target().vocabulary.token(text::Vocabulary::unknown);
   std::ranges::replace(map.rows, unknown, model.target().tokenizer.decode({&unknown, 1}));  // to ⁇
@@ -154,9 +145,11 @@ std::string caption(const AlignedPair& pair) {
 std::string form(const AlignedPair& pair, AlignFormat format, const report::TerminalOptions& how) {
   const report::Heatmap& map = pair.map;
   if (format == AlignFormat::svg) return report::svg(map);
-  if (format == AlignFormat::json)
-    return report::json_line(
-        {{"source", map.columns}, {"target", map.rows}, {"weights", rows_of(map)}});
+  if (format == AlignFormat::json) {
+    report::Json fields{{"source", map.columns}, {"target", map.rows}, {"weights", rows_of(map)}};
+    if (!map.rows.empty()) fields["log_probability"] = pair.written.log_probability;
+    return report::json_line(fields);
+  }
   if (format == AlignFormat::terminal)
     return map.rows.empty() ? "" : caption(pair) + "\n" + report::terminal(map, how);
   std::vector<std::string> links;  // SOURCE-TARGET from 0, the format of text::parse_links
@@ -217,6 +210,15 @@ void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) 
 
 }  // namespace
 
+bool predicts_targets(const UseOptions& o) {
+  if (!o.target.empty() || o.file.empty()) return o.target.empty();
+  require_regular(o.file);
+  text::LineReader reader(o.file);
+  for (auto line = reader.next(); line; line = reader.next())
+    if (!line->empty()) return line->find('\t') == line->npos;
+  return true;
+}
+
 int align(const UseOptions& o) {
   if (o.file.empty()) fail("PAIRS", "missing, expected a file of pairs or of sources");
   const auto files = model_files(o.models);
@@ -225,7 +227,7 @@ int align(const UseOptions& o) {
   const AlignFormat format = format_of(o);
   if (std::ranges::none_of(models, &Model::attends))
     fail(files.front().string(), "the model has no attention");
-  const bool predicts = writes_itself(o);
+  const bool predicts = predicts_targets(o);
   if (predicts && !o.gold.empty())
     fail(o.file.string(), "has no targets, expected pairs for --gold");
   const auto pairs = predicts ? written_by(models, o) : forced_by(models, o);

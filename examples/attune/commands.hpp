@@ -20,6 +20,8 @@ int predict(const UseOptions& options);
 int evaluate_pairs(const UseOptions& options);
 int compare(const UseOptions& options);
 int align(const UseOptions& options);
+/// True if `align` has only sources: the model then predicts the targets.
+bool predicts_targets(const UseOptions& options);
 int score(const UseOptions& options);
 int report(const UseOptions& options);
 int average(const UseOptions& options);

@@ -161,8 +161,8 @@ text::SentencePiece learn_pieces(const Texts& lines, const char* of, Tokens toke
   }
 }
 
-/// The tokenisation of each side, with `automatic` resolved.
-OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey) {
+/// The tokenisation of each side, with `automatic` resolved. `explains`: prints the reasons.
+OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey, bool explains) {
   OfBoth<Tokens> chosen = {o.source_tokens, o.target_tokens};
   for (const std::size_t side : {0, 1}) {
     if (side == 1 && o.joint) return {chosen[0], chosen[0]};
@@ -172,7 +172,8 @@ OfBoth<Tokens> choose(const TrainOptions& o, const Survey& survey) {
         chosen_tokens(Lines(survey.sample, sides[side]), survey.has_sentences(), side == 0);
     constexpr const char* names[] = {
         "", "words between blanks", "characters", "decomposed characters", "subwords", "subwords"};
-    say("{}: {}, as {}\n", side == 0 ? "source" : "target", names[static_cast<int>(tokens)], why);
+    if (explains)
+      say("{}: {}, as {}\n", side == 0 ? "source" : "target", names[static_cast<int>(tokens)], why);
     chosen[side] = tokens;
   }
   return chosen;
@@ -187,7 +188,7 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
   if (o.joint) made[1] = made[0];
   const auto truecasers = learn_case(o, survey);
   if (!made[0] || !made[1]) {
-    const OfBoth<Tokens> tokens = choose(o, survey);
+    const OfBoth<Tokens> tokens = choose(o, survey, /*explains=*/true);
     OfBoth<Texts> lines;
     if ((!made[0] && are_subwords(tokens[0])) || (!made[1] && are_subwords(tokens[1]))) {
       constexpr Index most = 1'000'000;   // pairs from which subwords are learnt
@@ -257,27 +258,31 @@ text::Alignment links_of(const text::Alignment& words, const text::TextPair& lin
                                           : "contain no pairs, expected text on both sides");
 }
 
-[[noreturn]] void fail_long(const PairFiles& files, const char* use, Index longest) {
+/// A maximum number of tokens on each side, and the option that sets it.
+using Limit = std::pair<Index, const char*>;
+
+[[noreturn]] void fail_long(const PairFiles& files, const char* use, const Limit& longest) {
   fail(files.name(),
-       fmt::format("all pairs to {} on have a side with more than {} tokens, expected a larger "
-                   "--max-tokens (or --batch-tokens, --longest)",
-                   use, longest));
+       fmt::format("all pairs to {} on have a side with more than {} tokens, expected "
+                   "a larger {}",
+                   use, longest.first, longest.second));
 }
 
 bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
   return files.target.empty() && pair.source.empty() && pair.target.empty();
 }
 
-/// Maximum number of tokens on each side in training and validation.
-Index longest_trained(const TrainOptions& o) {
+/// Limit in training and validation.
+Limit longest_trained(const TrainOptions& o) {
   constexpr Index any = std::numeric_limits<Index>::max();
   const Index of_batch = o.batch_tokens > 0 ? o.batch_tokens - 1 : any;  // without </s>
-  return std::min({o.longest, of_batch, longest_read(o.model, any)});
+  return std::min({Limit(o.longest, "--max-tokens"), Limit(of_batch, "--batch-tokens"),
+                   Limit(longest_read(o.model, any), "--longest")});
 }
 
 /// Reads the pairs for which `keep` returns true, or all. A pair that is too long is an error or,
 /// with `trained`, skipped and counted.
-TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest, Sides sides,
+TestPairs read_some(const PairFiles& files, const Codecs& codecs, const Limit& longest, Sides sides,
                     const std::function<bool(const text::TextPair&)>& keep = {},
                     bool trained = false) {
   TestPairs all;
@@ -290,11 +295,11 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, Index longest,
       fail(reader.target_place(), "the target is empty");
     text::Sentence source = codecs.source.encode(pair->source),
                    target = codecs.target.encode(pair->target);
-    if (trained && std::max(std::ssize(source), std::ssize(target)) > longest) {
+    if (trained && std::max(std::ssize(source), std::ssize(target)) > longest.first) {
       ++all.left_out;
       continue;
     }
-    if (!trained) check_lengths(source, target, reader, longest);
+    if (!trained) check_lengths(source, target, reader, longest.first);
     all.sources.push_back(std::move(source)), all.targets.push_back(std::move(target));
     any = any || !pair->source.empty();
     all.lines.push_back(pair->source);
@@ -388,6 +393,12 @@ Survey survey_of(const TrainOptions& o) {
   return survey_of(o.train_files(), o.valid.empty() ? o.held_out : 0);
 }
 
+bool learns_subwords(const TrainOptions& o, const Survey& survey) {
+  const auto [source, target] = choose(o, survey, /*explains=*/false);
+  return (o.source_pieces.empty() && are_subwords(source)) ||
+         (o.target_pieces.empty() && are_subwords(target) && !o.joint);
+}
+
 Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
   if (o.joint && (o.target_tokens != Tokens::automatic || !o.target_pieces.empty() ||
                   !o.target_vocabulary.empty())) {
@@ -407,6 +418,14 @@ Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
       text::count_tokens(sources, source_tokenizer->encode(pair->source));
       text::count_tokens(targets, target_tokenizer->encode(pair->target));
     }
+    using Kind = text::Tokenizer::Kind;
+    if (!source && source_tokenizer->kind() == Kind::words)
+      examples::warn_of_rare_tokens("source", sources);
+    if (!target && !o.joint && target_tokenizer->kind() == Kind::words)
+      examples::warn_of_rare_tokens("target", targets);
+    if (o.maximum_vocabulary > 0 && o.maximum_vocabulary < 5)
+      fail("--vocabulary", fmt::format("{} leaves only special tokens, expected 0 or at least 5",
+                                       o.maximum_vocabulary));
     const text::VocabularyOptions sizes{.minimum_count = o.minimum_count,
                                         .maximum_size = o.maximum_vocabulary};
     if (!source) source = text::make_vocabulary(sources, sizes);
@@ -437,11 +456,11 @@ void check_lengths(const text::Sentence& source, const text::Sentence& target,
 
 void check_pairs(const PairFiles& files) {
   constexpr Index any_length = std::numeric_limits<Index>::max();
-  read_some(files, Codecs(), any_length, Sides::required, {}, /*trained=*/true);
+  read_some(files, Codecs(), {any_length, ""}, Sides::required, {}, /*trained=*/true);
 }
 
 TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Codecs& codecs) {
-  const Index longest = longest_trained(o);
+  const Limit longest = longest_trained(o);
   if (!o.valid.empty())
     return read_some(o.valid_files(), codecs, longest, Sides::required, {}, /*trained=*/true);
   const auto is_held = [&](const text::TextPair& pair) {
@@ -461,7 +480,7 @@ PairFiles files_for(const Model& model, const UseOptions& o) {
 TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {
   const Model& first = models.front();
   if (!o.file.empty()) {
-    return read_some(files_for(first, o), first.codecs, longest_read(models, longest_of_pair),
+    return read_some(files_for(first, o), first.codecs, {longest_read(models, longest_of_pair), ""},
                      sides);
   }
   if (first.entry("train").empty())
@@ -509,7 +528,7 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
     : options_(o) {
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
-  if (size() == 0) fail_long(o.train_files(), "train", report.longest);
+  if (size() == 0) fail_long(o.train_files(), "train", longest_trained(o));
   report_unknown(sources_.values(), "source", o.source_vocabulary);
   report_unknown(targets_.values(), "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
   const double mean = (sources_.values().size() + targets_.values().size()) / (2.0 * size());
@@ -524,7 +543,7 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
   const TrainOptions& o = options_;
   std::optional<text::LineReader> alignments;
   if (!o.alignments.empty()) alignments.emplace(o.alignments);
-  text::CorpusReport report{.longest = longest_trained(o)};
+  text::CorpusReport report{.longest = longest_trained(o).first};
   PairReader reader(o.train_files(), "numbering tokens");
   while (const auto lines = reader.next()) {
     const auto words = alignments ? next_links(*alignments, *lines, reader) : text::Alignment();

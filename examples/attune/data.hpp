@@ -57,6 +57,8 @@ Survey survey_of(const PairFiles& files, Index held_out);
 /// Surveys the training files of `options`.
 Survey survey_of(const TrainOptions& options);
 
+/// True if make_codecs learns subwords.
+bool learns_subwords(const TrainOptions& options, const Survey& survey);
 /// Tokenizers and vocabularies, from the given files or learnt from the training pairs. Prints an
 /// automatic choice and its reason.
 Codecs make_codecs(const TrainOptions& options, const Survey& survey);

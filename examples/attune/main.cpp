@@ -123,17 +123,6 @@ void require_once(const Typed& typed, std::size_t argument, const std::string& o
     fail("--" + option, "is also given as the argument " + in_quotes(typed.others[argument]));
 }
 
-/// Throws for a command-line option without effect.
-template <class O>
-void check_effects(const models::OptionTable<O>& options, const O& o,
-                   const std::vector<Given>& given) {
-  for (const Given& typed : given) {
-    const models::Option* one = models::find(options, typed.name);
-    if (one && typed.place.empty() && !options.has_effect(o, *one))
-      fail("--" + typed.name, fmt::format("has no effect without {}", one->needs));
-  }
-}
-
 /// Throws if workers were started with different arguments.
 void check_workers(const std::string& command, const Typed& typed) {
   Texts texts;
@@ -172,8 +161,9 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     check_files(o);
     survey = survey_of(o);
     if (!survey->has_sentences()) o = with_given(train_options(false));
+    o.learns_subwords = learns_subwords(o, *survey);
   }
-  check_effects(options_of(o), o, typed.given);
+  examples::check_effects(options_of(o), o, typed.given);
   use_threads(o.threads);
   return train(o, survey);
 }
@@ -200,7 +190,7 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
     if (!typed.others.empty()) o.file = typed.others[0];
     if (typed.others.size() > 1) o.target = typed.others[1];
   }
-  check_effects(options, o, given);
+  examples::check_effects(options, o, given);
   use_threads(o.threads);
   return command.run(o);
 }

@@ -6,6 +6,7 @@
 
 #include <attune/models/model_file.hpp>
 
+#include "commands.hpp"
 #include "output.hpp"
 #include "run_directory.hpp"
 
@@ -27,7 +28,6 @@ OptionList common_options(std::string& config, Index& threads) {
                  threads, 0, 1024)};
 }
 
-constexpr const char* swap_needs = "PAIRS in a TSV";
 Option swap(text::Columns& columns) {
   return flag("swap", "the first column of the TSV is the target", columns);
 }
@@ -36,37 +36,7 @@ Option tokens(const char* name, const char* help, Tokens& value) {
   return choice(name, help, value, {"auto", "words", "characters", "decomposed", "bpe", "unigram"});
 }
 
-// Settings that other options need.
-constexpr auto learns_subwords = [](const TrainOptions& o) {
-  return std::ranges::any_of(std::array{o.source_tokens, o.target_tokens}, [&](Tokens t) {
-    if (t == Tokens::automatic) t = o.tokens;
-    return t == Tokens::automatic || are_subwords(t);
-  });
-};
-constexpr auto counts_tokens = [](const TrainOptions& o) {
-  return o.source_vocabulary.empty() || (!o.joint && o.target_vocabulary.empty());
-};
-constexpr auto has_tsv = [](const TrainOptions& o) {
-  return o.train_target.empty() || (!o.valid.empty() && o.valid_target.empty());
-};
-constexpr auto has_valid = [](const TrainOptions& o) { return !o.valid.empty(); };
-constexpr auto holds_out = [](const TrainOptions& o) { return o.valid.empty(); };
-constexpr auto has_alignments = [](const TrainOptions& o) { return !o.alignments.empty(); };
-constexpr auto has_seeds = [](const TrainOptions& o) { return o.seeds > 1; };
-constexpr auto searches = [](const UseOptions& o) { return !o.sample; };
-constexpr auto samples = [](const UseOptions& o) { return o.sample; };
-constexpr auto prints_text = [](const UseOptions& o) { return !o.json; };
-constexpr auto prints_alignments = [](const UseOptions& o) { return o.gold.empty(); };
-constexpr auto has_pairs = [](const UseOptions& o) { return !o.file.empty(); };
-constexpr auto has_pairs_in_tsv = [](const UseOptions& o) {
-  return !o.file.empty() && o.target.empty();
-};
-constexpr auto exports_nothing = [](const UseOptions& o) { return o.exported.empty(); };
-
 OptionList data_options(TrainOptions& o) {
-  const auto counted = [&](Option one) {
-    return only_with<counts_tokens>("a vocabulary to count", o, std::move(one));
-  };
   return {
       option("train",
              "training pairs: a TSV file (source TAB target), or a text file with the sources",
@@ -75,15 +45,11 @@ OptionList data_options(TrainOptions& o) {
       option("valid",
              "validation pairs, which select the best weights (default: held out from --train)",
              o.valid),
-      only_with<has_valid>(
-          "--valid", o,
-          option("valid-target", "text file with the targets of --valid", o.valid_target)),
-      only_with<has_tsv>(swap_needs, o, swap(o.columns)),
-      only_with<holds_out>(
-          "held-out pairs, which --valid replaces", o,
-          option("held-out",
-                 "without --valid: hold out this many pairs for validation, at most a tenth of all",
-                 o.held_out, 1, many)),
+      option("valid-target", "text file with the targets of --valid", o.valid_target),
+      swap(o.columns),
+      option("held-out",
+             "without --valid: hold out this many pairs for validation, at most a tenth of all",
+             o.held_out, 1, many),
       tokens("tokens",
              "tokenisation; decomposed: characters in Unicode's NFD, which separates accents and "
              "the letters of Hangul syllables; bpe, unigram: learnt subwords; auto: chosen from "
@@ -91,10 +57,8 @@ OptionList data_options(TrainOptions& o) {
              o.tokens),
       tokens("source-tokens", "tokenisation of the source only", o.source_tokens),
       tokens("target-tokens", "tokenisation of the target only", o.target_tokens),
-      only_with<learns_subwords>(
-          "--tokens bpe or unigram", o,
-          option("pieces", "number of subwords to learn per side, or for both with --joint",
-                 o.pieces, 10, many)),
+      option("pieces", "number of subwords to learn per side, or for both with --joint", o.pieces,
+             10, many),
       option("source-pieces", "SentencePiece model of the source, or of both sides with --joint",
              o.source_pieces, "FILE"),
       option("target-pieces", "SentencePiece model of the target", o.target_pieces, "FILE"),
@@ -112,10 +76,10 @@ OptionList data_options(TrainOptions& o) {
              "truecasing: give the first word of each sentence, words in an unknown case and lines "
              "in capitals their most frequent case",
              o.truecase),
-      counted(option("min-count", "replace tokens with fewer occurrences than this by <unk>",
-                     o.minimum_count, 1, many)),
-      counted(option("vocabulary", "maximum vocabulary size of each side; 0: no limit",
-                     o.maximum_vocabulary, 0, many)),
+      option("min-count", "replace tokens with fewer occurrences than this by <unk>",
+             o.minimum_count, 1, many),
+      option("vocabulary", "maximum vocabulary size of each side; 0: no limit",
+             o.maximum_vocabulary, 0, many),
       option("alignments",
              "word alignments of the training pairs, as 0-0 1-2 (source-target, from 0): "
              "supervise the attention weights",
@@ -138,7 +102,7 @@ OptionList model_options_of(TrainOptions& o) {
 OptionList training_options(TrainOptions& o) {
   return {
       option("epochs",
-             "passes over the training data; unless 0, replaces --steps of a config file (default "
+             "passes over the training data; replaces --steps of a config file (default "
              "for sentences: 30)",
              o.epochs, 0, many),
       option("steps", "number of updates; 0: by --epochs, or else 8000 and at least 12 epochs",
@@ -162,10 +126,8 @@ OptionList training_options(TrainOptions& o) {
              "halve the learning rate after this many validations without improvement; 0: never",
              o.halve, 0, many),
       option("weight-decay", "decoupled weight decay of matrices", o.weight_decay, 0, 10),
-      only_with<has_alignments>(
-          "--alignments", o,
-          option("guided-alignment", "with --alignments: weight of the alignment loss",
-                 o.guided_alignment, 0, many)),
+      option("guided-alignment", "with --alignments: weight of the alignment loss",
+             o.guided_alignment, 0, many),
       option("seed", "random seed of initial weights, order of pairs and dropout", o.seed, 0, 1e18),
       option("average", "decay of the moving average of the weights, which is validated; 0: none",
              o.average, 0, 0.999999),
@@ -199,12 +161,10 @@ OptionList run_options(TrainOptions& o) {
       flag("resume", "resume from last.safetensors in --out, if it exists", o.resume),
       option("seeds", "train an ensemble of this many models with different seeds", o.seeds, 1,
              1000),
-      only_with<has_seeds>(
-          "--seeds", o,
-          option("jobs",
-                 "with --seeds: trainings that run in parallel, on one thread each (default: "
-                 "--threads)",
-                 o.jobs, 0, 1024))};
+      option("jobs",
+             "with --seeds: trainings that run in parallel and share the --threads (default: "
+             "one for each thread)",
+             o.jobs, 0, 1024)};
   append(all, common_options(o.config, o.threads));
   return all;
 }
@@ -212,61 +172,49 @@ OptionList run_options(TrainOptions& o) {
 constexpr unsigned measures = evaluate_command | compare_command | report_command;
 
 OptionList search_options(UseOptions& o) {
-  const auto of_search = [&](Option one) {
-    return only_with<searches>("beam search, which --sample replaces", o, std::move(one));
-  };
-  return {of_search(option("beam", "beam size; 1: greedy search", o.search.beam, 1, 1000)),
-          of_search(option("length-penalty",
-                           "α: divide log-probabilities by length^α (default: 1 for sentences, "
-                           "else 0)",
-                           o.search.length_penalty, 0, 10)),
-          of_search(option("coverage-penalty", "β: penalise source tokens with little attention",
-                           o.search.coverage_penalty, 0, 10)),
+  return {option("beam", "beam size; 1: greedy search", o.search.beam, 1, 1000),
+          option("length-penalty",
+                 "α: divide log-probabilities by length^α (default: 1 for sentences, "
+                 "else 0)",
+                 o.search.length_penalty, 0, 10),
+          option("coverage-penalty", "β: penalise source tokens with little attention",
+                 o.search.coverage_penalty, 0, 10),
           option("max-length",
                  "maximum tokens of a prediction (default: from the longest training target)",
                  o.search.max_length, 0, 100000)};
 }
 
 OptionList predict_options(UseOptions& o) {
-  const auto sampled = [&](Option one) {
-    return only_with<samples>("--sample", o, std::move(one));
-  };
   return {
       flag("sample", "sample from the model's distribution instead of beam search", o.sample),
-      sampled(option("temperature", "with --sample: temperature; below 1 favours likely tokens",
-                     o.sampling.temperature, 1e-3, 1e3)),
-      sampled(option("top-k", "with --sample: sample from the k most likely tokens; 0: all",
-                     o.sampling.top_k, 0, 1 << 30)),
-      sampled(option(
-          "top-p",
-          "with --sample: draw among the most likely tokens, up to this probability in total",
-          o.sampling.top_p, 1e-9, 1)),
-      sampled(option("seed", "with --sample: random seed", o.sampling.seed, 0, 1e18)),
+      option("temperature", "with --sample: temperature; below 1 favours likely tokens",
+             o.sampling.temperature, 1e-3, 1e3),
+      option("top-k", "with --sample: sample from the k most likely tokens; 0: all",
+             o.sampling.top_k, 0, 1 << 30),
+      option("top-p",
+             "with --sample: draw among the most likely tokens, up to this probability in total",
+             o.sampling.top_p, 1e-9, 1),
+      option("seed", "with --sample: random seed", o.sampling.seed, 0, 1e18),
       option("batch", "sources per batch", o.batch, 1, 4096),
       flag("replace-unknown",
            "replace a predicted <unk> by the source token with the largest attention weight",
            o.replace_unknown),
-      only_with<prints_text>(
-          "text output, which --json replaces", o,
-          choice("format", "columns: source TAB prediction TAB probability; text: predictions only",
-                 o.format, {"columns", "text"}))};
+      choice("format", "columns: source TAB prediction TAB probability; text: predictions only",
+             o.format, {"columns", "text"})};
 }
 
 OptionList align_options(UseOptions& o) {
-  const auto shown = [&](Option one) {
-    return only_with<prints_alignments>("alignments, which --gold replaces", o, std::move(one));
-  };
-  return {
-      shown(choice("format",
-                   "pharaoh: links SOURCE-TARGET, from 0; json: weights; terminal, svg, html: heat "
-                   "maps; auto: by the file extension of --out",
-                   o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"})),
-      shown(choice("units", "align words (split at blanks), or the model's tokens", o.units,
-                   {"words", "tokens"})),
-      option("gold",
-             "reference alignments, as 1-1 2p3 (from 1; p: possible): print only the alignment "
-             "error rate",
-             o.gold, "FILE")};
+  return {choice("format",
+                 "pharaoh: links SOURCE-TARGET, from 0; json: weights; terminal, svg, html: heat "
+                 "maps; auto: by the file extension of --out",
+                 o.align_format, {"auto", "html", "json", "pharaoh", "svg", "terminal"}),
+          choice("units",
+                 "align words (split at blanks), or the model's tokens; auto: words for sentences",
+                 o.units, {"auto", "words", "tokens"}),
+          option("gold",
+                 "reference alignments, as 1-1 2p3 (from 1; p: possible): print only the alignment "
+                 "error rate",
+                 o.gold, "FILE")};
 }
 
 constexpr const char* unknown_option = " is not an option; --help-all lists them";
@@ -280,6 +228,32 @@ OptionList fields_of(TrainOptions& o) {
   append(all, training_options(o), "Training");
   append(all, validation_options(o), "Validation");
   append(all, run_options(o), "Run");
+  using O = const TrainOptions&;
+  const auto only = [&](std::initializer_list<std::string_view> names, const char* needs,
+                        bool (*present)(O)) { only_with(all, names, needs, o, present); };
+  only({"valid-target"}, "--valid", [](O o) { return !o.valid.empty(); });
+  only({"held-out"}, "held-out pairs, which --valid replaces", [](O o) { return o.valid.empty(); });
+  only({"swap"}, "PAIRS in a TSV",
+       [](O o) { return o.train_target.empty() || (!o.valid.empty() && o.valid_target.empty()); });
+  only({"tokens"}, "a side without tokens or pieces of its own", [](O o) {
+    return (o.source_tokens == Tokens::automatic && o.source_pieces.empty()) ||
+           (o.target_tokens == Tokens::automatic && o.target_pieces.empty() && !o.joint);
+  });
+  only({"source-tokens"}, "tokens to choose, which --source-pieces replaces",
+       [](O o) { return o.source_pieces.empty(); });
+  only({"target-tokens"}, "tokens to choose, which --target-pieces replaces",
+       [](O o) { return o.target_pieces.empty(); });
+  only({"pieces"}, "--tokens bpe or unigram", [](O o) { return o.learns_subwords; });
+  only({"min-count", "vocabulary"}, "a vocabulary to count", [](O o) {
+    return o.source_vocabulary.empty() || (!o.joint && o.target_vocabulary.empty());
+  });
+  only({"epochs"}, "a limit in epochs, which --steps replaces",
+       [](O o) { return o.steps == 0 || o.epochs == 0; });
+  only({"batch"}, "batches of pairs, which --batch-tokens replaces",
+       [](O o) { return o.batch_tokens == 0; });
+  only({"halve"}, "a larger --patience", [](O o) { return o.halve < o.patience; });
+  only({"guided-alignment"}, "--alignments", [](O o) { return !o.alignments.empty(); });
+  only({"jobs"}, "--seeds", [](O o) { return o.seeds > 1; });
   return all;
 }
 
@@ -302,10 +276,8 @@ OptionList fields_of(UseOptions& o, unsigned command) {
       {option("reference", "text file with more references for BLEU and chrF; can be repeated",
               o.references, "PATH")});
   add(measures | align_command | score_command,
-      {only_with<has_pairs>(
-           "PAIRS", o,
-           option("target", "text file with the targets, if PAIRS has only sources", o.target)),
-       only_with<has_pairs_in_tsv>(swap_needs, o, swap(o.columns))});
+      {option("target", "text file with the targets, if PAIRS has only sources", o.target),
+       swap(o.columns)});
   add(predict_command, {option("file", "text file with one source per line", o.file)});
   add(measures | predict_command | align_command, search_options(o));
   add(measures | predict_command | align_command | score_command,
@@ -314,9 +286,7 @@ OptionList fields_of(UseOptions& o, unsigned command) {
                                        : "allow <unk> as a target token",
             o.search.output_tokens)});
   add(report_command | predict_command,
-      {only_with<searches>("beam search, which --sample replaces", o,
-                           option("best", "number of predictions per source (n-best list)",
-                                  o.search.best, 1, 1000))});
+      {option("best", "number of predictions per source (n-best list)", o.search.best, 1, 1000)});
   add(predict_command, predict_options(o));
   add(align_command, align_options(o));
   add(measures, {choice("bleu", "tokenisation for BLEU: 13a, or none (split at blanks)", o.bleu,
@@ -333,19 +303,37 @@ OptionList fields_of(UseOptions& o, unsigned command) {
               "--source-pieces and --source-vocabulary",
               o.exported, "PREFIX")});
   add(evaluate_command | align_command | report_command | average_command,
-      {only_with<prints_alignments>(
-          "alignments, which --gold replaces", o,
-          option("out",
-                 command == average_command ? "output file (default: average.safetensors)"
-                 : command == report_command
-                     ? "output file (default: report.html in the directory of the model)"
-                 : command == evaluate_command ? "write the predictions to this file, one per line"
-                                               : "output file (default: standard output)",
-                 o.out))});
+      {option("out",
+              command == average_command ? "output file (default: average.safetensors)"
+              : command == report_command
+                  ? "output file (default: report.html in the directory of the model)"
+              : command == evaluate_command ? "write the predictions to this file, one per line"
+                                            : "output file (default: standard output)",
+              o.out)});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
-      {only_with<exports_nothing>("text output, which --export replaces", o,
-                                  flag("json", "print JSON, one object per line", o.json))});
+      {flag("json", "print JSON, one object per line", o.json)});
   add(~0u, common_options(o.config, o.threads));
+  using O = const UseOptions&;
+  const auto only = [&](std::initializer_list<std::string_view> names, const char* needs,
+                        bool (*present)(O)) { only_with(all, names, needs, o, present); };
+  if (command == report_command)
+    only({"beam", "length-penalty", "coverage-penalty", "max-length", "best", "unk", "bleu"},
+         "a report, which --live replaces", [](O o) { return o.live.empty(); });
+  if (command == align_command)
+    only({"beam", "length-penalty", "coverage-penalty", "max-length"},
+         "targets to predict, as PAIRS has targets", predicts_targets);
+  if (command == predict_command)
+    only({"beam", "length-penalty", "coverage-penalty", "best"},
+         "beam search, which --sample replaces", [](O o) { return !o.sample; });
+  only({"temperature", "top-k", "top-p", "seed"}, "--sample", [](O o) { return o.sample; });
+  only({"batch"}, "lines to read, which SOURCE replaces", [](O o) { return o.sources.empty(); });
+  only({"target"}, "PAIRS", [](O o) { return !o.file.empty(); });
+  only({"swap"}, "PAIRS in a TSV", [](O o) { return !o.file.empty() && o.target.empty(); });
+  only({"json"}, "text output, which --export replaces", [](O o) { return o.exported.empty(); });
+  only({"format"}, "text output, which --json replaces", [](O o) { return !o.json; });
+  if (command == align_command)
+    only({"format", "units", "out"}, "alignments, which --gold replaces",
+         [](O o) { return o.gold.empty(); });
   return all;
 }
 
@@ -383,7 +371,7 @@ TrainOptions train_options(bool sentences) {
 }
 
 void set_model(TrainOptions& o, const std::string& name) {
-  if (name == o.model.name) return;
+  if (models::with_hyphens(name) == o.model.name) return;
   o.model = models::model_options(name);
   o.model.label_smoothing = 0.1;
   const Index size = o.sentences ? 256 : 128;
@@ -425,12 +413,21 @@ std::vector<Given> read_config(const std::filesystem::path& path) {
 void set_given(TrainOptions& o, const std::vector<Given>& given) {
   for (const Given& one : given)
     if (one.name == "model") examples::naming(one, [&] { set_model(o, one.value); });
+  const std::string model = o.model.name;
   for (const Given& one : given)
     if (!models::find(options_of(o), one.name))
       examples::naming(one, [&] { models::check_option(o.model, one.name); });
+  const Given* limit = nullptr;  // the last of --steps and --epochs
   for (const Given& one : given) {
     examples::set_given(options_of(o), o, one, unknown_option);
-    if (one.name == "epochs" && o.epochs > 0) o.steps = 0;  // of a config file or a checkpoint
+    o.model.name = model;  // as it is spelt in the table of models
+    if (one.name != "steps" && one.name != "epochs") continue;
+    // Replaces the other limit of a checkpoint or the defaults and, on the command line, of a
+    // config file. If both are given in one place, --epochs has no effect.
+    const bool replaces = !limit || limit->place.empty() != one.place.empty();
+    if (replaces && one.name == "steps" && o.steps > 0) o.epochs = 0;
+    if (replaces && one.name == "epochs" && o.epochs > 0) o.steps = 0;
+    limit = &one;
   }
 }
 

@@ -53,6 +53,7 @@ struct TrainOptions {
   Tokens tokens = Tokens::automatic, source_tokens = Tokens::automatic,
          target_tokens = Tokens::automatic;
   Index pieces = 8000;
+  bool learns_subwords = true;  // false if `automatic` chooses other tokens
   std::string source_pieces, target_pieces, source_vocabulary, target_vocabulary;
   bool joint = false, truecase = false, nfc = true;
   Index minimum_count = 1;
@@ -98,8 +99,9 @@ struct TrainOptions {
 
 /// Output format of predictions.
 enum class PredictFormat { columns, text };
-/// Units of an alignment: words (split at blanks), or the model's tokens.
-enum class AlignUnits { words, tokens };
+/// Units of an alignment: words (split at blanks), or the model's tokens; automatic: words of
+/// sentences.
+enum class AlignUnits { automatic, words, tokens };
 /// automatic: by the extension of --out; terminal without one, or for .txt.
 enum class AlignFormat { automatic, html, json, pharaoh, svg, terminal };
 /// Tokenisation for BLEU; trained: as in the model's training.
@@ -124,7 +126,7 @@ struct UseOptions {
   std::filesystem::path out;
   std::vector<Index> lengths = {8, 12, 16, 20};
   AlignFormat align_format = AlignFormat::automatic;
-  AlignUnits units = AlignUnits::words;
+  AlignUnits units = AlignUnits::automatic;
   std::string gold;
   std::filesystem::path live;  // a page from examples/page/build.sh; empty: write a report
   std::string exported;        // prefix of exported files

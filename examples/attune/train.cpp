@@ -219,7 +219,7 @@ std::string spread(const std::vector<double>& values) {
                      norm(x - centre).item() / std::sqrt(values.size() - 1));
 }
 
-/// One training per seed, each in its own directory and child process, on one thread.
+/// One training per seed, each in its own directory and child process. They share the threads.
 int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   const int cpus = threads();
   const Index jobs = std::min<Index>(o.seeds, o.jobs > 0 ? o.jobs : cpus);
@@ -235,10 +235,11 @@ int train_several(const TrainOptions& o, const std::optional<Survey>& survey) {
   };
   Progress progress(0, o.seeds, "training");
   Index ended = 0;
-  set_threads(1);  // of each training; and ends the threads of this process, as fork requires
+  set_threads(1);  // ends the threads of this process, as fork requires
   const int status = in_processes(
       o.seeds, jobs,
       [&](std::size_t i) {
+        set_threads(std::max(1, cpus / static_cast<int>(jobs)));
         return reading(run_of(i).out, [&] { return train_or_continue(run_of(i), survey); });
       },
       [&](std::size_t i) {

@@ -73,6 +73,74 @@ TEST_CASE("attune: refuses options that would have no effect") {
        {with_model("compare", {"--lengths", "5,3"}), "--lengths: expected ascending lengths"},
        {with_model("predict", {"--json", "--format", "text"}),
         "--format: has no effect without text output, which --json replaces"}});
+  const std::string no = ": has no effect without ", config = corpus / "recipe.ini";
+  const Arguments steps = {"--steps", "3"},
+                  sides = {"--source-tokens", "words", "--target-tokens", "words"};
+  const Arguments pairs = {corpus / "valid.en", corpus / "valid.xx"};
+  write(config, "epochs = 1\njobs = 2\n");
+  check_refused({{corpus.train("o", one_epoch + steps),
+                  "--epochs" + no + "a limit in epochs, which --steps..."},
+                 {corpus.train("o", steps + one_epoch),
+                  "--epochs" + no + "a limit in epochs, which --steps..."},
+                 {corpus.train("o", steps + Arguments{"--config", config}),
+                  config + ":2: jobs" + no + "--seeds"},
+                 {corpus.train("o", one_epoch + sides),
+                  "--tokens" + no + "a side without tokens or pieces ..."},
+                 {corpus.train("o", one_epoch + Arguments{"--batch-tokens", "99"}),
+                  "--batch" + no + "batches of ..."},
+                 {corpus.train("o", one_epoch + Arguments{"--score", "dot"}),
+                  "--attention" + no + "score additive..."},
+                 {corpus.train("o", one_epoch + Arguments{"--halve", "12"}),
+                  "--halve" + no + "a larger --patience"},
+                 {corpus.train("o", one_epoch + Arguments{"--vocabulary", "1"}),
+                  "--vocabulary: 1 leaves only..."},
+                 {with_model("align", pairs + Arguments{"--beam", "7"}),
+                  "--beam" + no + "targets to predict, ..."},
+                 {with_model("align", pairs + Arguments{"--max-length", "7"}),
+                  "--max-length" + no + "targets to..."},
+                 {with_model("predict", {"one", "--batch", "7"}),
+                  "--batch" + no + "lines to read, which SOURCE ..."},
+                 {with_model("report", {"--live", "page", "--best", "9"}),
+                  "--best" + no + "a report, which --live ..."}});
+  write(corpus / "words.tsv", words(60, 1));  // auto: no subwords
+  check_refused({{{"train", corpus / "words.tsv", "--pieces", "77", "--out", corpus / "o"},
+                  "--pieces" + no + "--tokens bpe or unigram"}});
+  // --steps of the command line replaces --epochs of a config file, and the other way round.
+  write(config, "epochs = 9999\n");
+  CHECK(contains(output_of(corpus.train("o", small + steps + Arguments{"--config", config})),
+                 "finished after 3 steps"));
+  write(config, "steps = 9999\n");
+  CHECK(contains(output_of(corpus.train("p", one_epoch + Arguments{"--config", config})),
+                 "finished after 25 steps"));
+}
+
+TEST_CASE("attune: a model with non-finite weights is an error of every command") {
+  const Corpus corpus;
+  const std::string valid = corpus / "valid.en", targets = corpus / "valid.xx";
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    Safetensors file = load_safetensors(Trained::get().model());
+    for (auto& [name, tensor] : file.tensors) fill(tensor, bad);
+    save_safetensors(corpus / "bad.safetensors", file);
+    for (const Arguments& command : {Arguments{"predict", "one"},
+                                     {"score", valid, targets},
+                                     {"score", "--json", valid, targets},
+                                     {"align", valid, targets},
+                                     {"align", valid},
+                                     {"evaluate", valid, targets}})
+      CHECK(contains(error_of(command + Arguments{"--model", corpus / "bad.safetensors"}),
+                     "NaN or inf"));
+  }
+}
+
+TEST_CASE("attune train: the printed command works for any directory") {
+  const Corpus corpus;
+  for (const std::string name : {"\xff\xfe $'", "a\nb", "ü b"}) {
+    const std::string out = output_of(corpus.train(name, one_epoch)), begin = "Try it: ";
+    const std::size_t at = out.find(begin) + begin.size();
+    const ProcessResult typed =
+        run_program("sh", {"-c", out.substr(at, out.find("  ", at) - at)}, {.input = "one\n"});
+    CHECK_MESSAGE(typed.status == 0, typed.err);
+  }
 }
 
 TEST_CASE("attune train: reports missing files before it reads the text") {
@@ -138,7 +206,8 @@ TEST_CASE("attune train: names the option if all pairs are too long") {
   const Corpus corpus;
   const Arguments one = one_epoch + Arguments{"--max-tokens", "1"};
   const std::string two = corpus / "two", single = corpus / "single",
-                    error = " on have a side with more than 1 tokens, expected a larger ...";
+                    error =
+                        " on have a side with more than 1 tokens, expected a larger --max-tokens";
   write(two, "one two\ntwo one\n"), write(single, "one\n");
   const Arguments train = {"--train", two, "--train-target", two, "--valid", single};
   check_refused({{corpus.train("o", one + Arguments{"--valid", two, "--valid-target", two}),
@@ -204,7 +273,8 @@ TEST_CASE("attune: reports the line of a source that is too long for the score l
       source + ":2: 5 tokens, expected at most 4, the --longest of the score location";
   write(source, "one\none two three four five\n"), write(target, "EINS\nEINS\n");
   const Arguments pairs = {"--train", source, "--train-target", target},
-                  location = one_epoch + Arguments{"--score", "location", "--longest", "4"};
+                  location = without(one_epoch, "--attention") +
+                             Arguments{"--score", "location", "--longest", "4"};
   output_of(corpus.train("model", location + pairs));
   for (const char* command : {"align", "evaluate", "score", "report"})
     check_refused({{{command, "--model", corpus / "model", source, target}, error}});

@@ -98,6 +98,12 @@ inline const Arguments small = {
     "--attention", "16",       "--dropout",        "0",    "--batch",   "16",
     "--bleu",      "none",     "--metric",         "bleu", "--average", "0",
     "--schedule",  "constant", "--validate-every", "500"};
+/// The arguments without an option and its value.
+inline Arguments without(Arguments all, const std::string& option) {
+  const auto at = std::ranges::find(all, option);
+  all.erase(at, at + 2);
+  return all;
+}
 inline const Arguments tiny =
     small + Arguments{"--encoder-layers", "1", "--readout", "16", "--max-tokens", "100"};
 inline const Arguments one_epoch = tiny + Arguments{"--epochs", "1"};

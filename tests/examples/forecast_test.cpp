@@ -218,9 +218,12 @@ TEST_CASE("forecast: reports invalid CSV in one line, with file and line") {
 
 TEST_CASE("forecast: all scores, or none; errors are one line and status 1") {
   const Files files;
-  for (const char* score : {"none", "dot", "location_aware", "multi_head"})
+  for (const char* score : {"none", "dot", "location_aware", "multi-head"})
     files.train(waves(100), 1, {"--score", score});
   const std::string other = files.directory / "other.csv", &csv = files.csv;
+  Safetensors bad = load_safetensors(files.weights);
+  fill(bad.tensors.at("output.b"), NAN);
+  save_safetensors(files.directory / "bad", bad);
   write(other, table(hour));
   check_errors(
       {{{}, "usage: forecast train|evaluate|predict FILE.csv"},
@@ -235,6 +238,7 @@ TEST_CASE("forecast: all scores, or none; errors are one line and status 1") {
          "4"},
         "5 test rows, from row 75 on, are too few for look-back 8 and horizon 8"},
        {{"evaluate", csv, "--weights", csv}, "t.csv"},
+       {{"predict", csv, "--weights", files.directory / "bad"}, "output.b is not finite"},
        {{"evaluate", other, "--weights", files.weights}, "its columns differ from those of "}});
 }
 

@@ -38,6 +38,12 @@ def main():
         read = run(dates, "  3 may  2004 ", "05/03/2001")
         assert "3 may 2004 -> 2004-05-03" in read and "05/03/2001 -> 2001-05-03" in read, read
         assert "'é'" in run(dates, "3 février", status=1)
+        assert "--steps: has no effect without training" in run(dates, "3 May 79", "--steps", "9", status=1)
+        def warned(*command):
+            return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True).stderr
+        for wrong in "not a date", "31 February 2001":
+            assert f"warning: '{wrong}' may not be a date" in warned(dates, wrong)
+        assert warned("sh", "-c", 'ulimit -s 64; ATTUNE_THREADS=2 exec "$0" --steps 5', dates) == ""
 
         draw, pairs = random.Random(1), pathlib.Path(directory) / "pairs.tsv"
         words = dict(eins="one", zwei="two", drei="three", vier="four", acht="eight", zehn="ten")
@@ -49,6 +55,8 @@ def main():
             assert len(bleu) == 12 and max(bleu) > 60 and "▒" in printed, printed
             # The loaded weights are those of the best epoch.
             assert f"BLEU {max(bleu):.2f}, are in weights.safetensors" in printed, printed
+        (pathlib.Path(directory) / "whole.tsv").write_text("".join(f"{i % 7} {i}\t{i}-{i % 9}\n" for i in range(200)))
+        assert "whole.tsv: target: 190 of 190 words are different" in warned(papers, "encoder_decoder", "whole.tsv", "--epochs", "1")
         (pathlib.Path(directory) / "bad.tsv").write_text("a b\nc\td\n")
         assert "bad.tsv:1: one column" in run(papers, "luong", "bad.tsv", status=1)
         (pathlib.Path(directory) / "same.tsv").write_text("a b\tc\n" * 40)

@@ -171,6 +171,7 @@ std::string curves(const Measured& m) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::filesystem::path path = m.files[i].parent_path() / "log.jsonl";
     if (!std::filesystem::exists(path)) continue;
+    report::check_log(path, m.models[i].entry("training"));
     const report::Log log = report::read_log(path.string());
     quality.series.push_back(report::curve(log, m.sentences() ? "bleu" : "exact_match",
                                            several ? names[i] : "", m.sentences() ? 1 : 100));

@@ -65,6 +65,10 @@ Run::Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
   for (const auto& [name, value] : checkpoint().metadata)  // file names can be any bytes
     if (text::find_bad_byte(value))
       fail("--" + name, in_quotes(value) + " is not UTF-8, which checkpoints require");
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const std::string here =
+      fmt::format("{} {} {}", now, platform::process_id(), platform::host_name());
+  training_ = all_gather([&] { return Texts{Fingerprint().add(here).text()}; }).front();
   files_.make();
   catch_signals();
   options_.resumes() ? resume() : files_.keep_previous();
@@ -217,7 +221,7 @@ void Run::with_average(const std::function<void()>& validation) try {
 }
 
 void Run::save_best(std::string result) {
-  state_.best = std::move(result);
+  state_.best = std::move(result), state_.best_step = step_;
   saving_ = true;
   std::optional<nn::ScopedAverage> averaged;
   if (average_) averaged.emplace(*average_);
@@ -236,7 +240,7 @@ void Run::save(const report::Json& measures, std::string status) {
 
 void Run::write_log(const report::Json& measures, bool saves) {
   state_.shown_loss = mean_loss();
-  report::Json fields{{"step", step_}};
+  report::Json fields{{"training", training_}, {"step", step_}};
   if (data_.epoch) fields["epoch"] = data_.epoch();
   fields.update({{"loss", state_.shown_loss},
                  {"rate", state_.rate},
@@ -266,6 +270,7 @@ std::string Run::products_of_run() const {
 Safetensors Run::checkpoint() const {
   Safetensors file;
   model_(file);
+  file.metadata["training"] = training_;
   file.metadata["step"] = std::to_string(step_);
   file.metadata["seconds"] = fmt::format("{}", seconds());
   file.metadata["attune_version"] = ATTUNE_VERSION;
@@ -283,7 +288,8 @@ models::OptionList fields_of(RunState& s) {
           option("rate_before", "", s.rate, 0, inf),
           option("log_line", "", s.line),
           option("best_result", "", s.best),
-          option("status", "", s.status)};
+          option("status", "", s.status),
+          option("best_step", "", s.best_step, 0, inf)};
 }
 
 void Run::save_last() {
@@ -299,12 +305,36 @@ void Run::save_last() {
   saving_ = unsaved_ = false;
 }
 
+/// True if best.safetensors exists. Throws if it does not belong to `last`. It is of a later step if
+/// the run was killed before it saved `last`.
+bool Run::has_best(const Metadata& last) const {
+  const auto look = [&]() -> Texts {
+    if (!is_first_worker() || !std::filesystem::exists(files_.best())) return {};
+    Metadata best = load_safetensors(files_.best()).metadata;
+    const Index step = nn::load_count(best, "step"), expected = nn::load_count(last, "best_step");
+    if (best["training"] != training_ ||
+        (step != expected && expected > 0 && step <= nn::load_count(last, "step")))
+      fail_foreign(files_.best());
+    return {"found"};
+  };
+  return !all_gather(look).empty();
+}
+
 void Run::resume() {
-  const Safetensors file = load_safetensors(files_.last());
+  Safetensors file = load_safetensors(files_.last());
+  Metadata& state = file.metadata;
   require_equal("--resume", {"the checkpoint " + file.checksum});
+  state.insert({{"training", ""}, {"best_step", "0"}});  // of old versions
+  training_ = state["training"];
+  const bool lost = !has_best(state) && !state["best_result"].empty();
+  if (lost) {  // the next validation is the first one
+    complain("{} is missing: the next validation writes it again\n", files_.best().string());
+    state["best"] = state["best_result"] = state["log_line"] = "";
+    state["validated"] = state["waited"] = "0";
+  }
   reading(files_.last(), [&] {
     for (const auto& [name, input] : data_.inputs)
-      if (nn::load_text(file.metadata, name) != input.fingerprint.text())
+      if (nn::load_text(state, name) != input.fingerprint.text())
         fail("checkpoint",
              fmt::format("{} differs: the checkpoint was trained on other data than {}", name,
                          input.from));
@@ -312,14 +342,16 @@ void Run::resume() {
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);
     divergence_.load(file);
-    step_ = nn::load_count(file.metadata, "step");
-    seconds_before_ = nn::load_number(file.metadata, "seconds", 0, 1e10);
-    models::set_from(state_, file.metadata);
-    if (!state_.best.empty() && !std::filesystem::exists(files_.best()))
-      complain("{} is missing: the next validation that improves on it writes it again\n",
-               files_.best().string());
-    files_.cut_log(step_, state_.line);
+    step_ = nn::load_count(state, "step");
+    seconds_before_ = nn::load_number(state, "seconds", 0, 1e10);
+    models::set_from(state_, state);
+    std::error_code missing;
+    const bool has_log = std::filesystem::file_size(files_.log(), missing) > 0 && !missing;
+    if (!state_.status.empty() && !has_log)
+      complain("{} is missing: the learning curves begin at step {}\n", files_.log().string(),
+               step_);
   });
+  files_.cut_log(step_ - (lost ? 1 : 0), state_.line, training_);
   products_before_ = nn::load_text(file.metadata, "products");
   const InPrecision products_now(precision_);
   if (products_before_ != matmul_backends_used() && products_before_ != matmul_backends()) {

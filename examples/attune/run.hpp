@@ -65,6 +65,7 @@ struct RunState {
   double rate = 0;   // of the last update
   std::string line;  // of the log, for this step
   std::string best, status;
+  Index best_step = 0;  // of best.safetensors
 };
 models::OptionList fields_of(RunState& state);
 
@@ -80,8 +81,8 @@ class Run {
   /// Creates the directory. Resumes from last.safetensors if options.resumes(), otherwise renames the
   /// files of an earlier run. Prints data.text. `model` stores what best.safetensors contains: the
   /// parameters and the metadata that loading needs. last.safetensors also contains `progress`.
-  /// Throws if workers differ in options, data or version, or if the checkpoint to resume was
-  /// trained on other data.
+  /// Throws if workers differ in options, data or version, if the checkpoint to resume was trained
+  /// on other data, or if the other files in the directory belong to another training.
   Run(const pairs::TrainOptions& options, RunData data, RunDirectory& files,
       nn::Parameters& parameters, std::function<void(Safetensors&)> model,
       std::vector<Saved> progress);
@@ -140,6 +141,7 @@ class Run {
   std::string products_of_run() const;
   Safetensors checkpoint() const;
   void save_last();
+  bool has_best(const Metadata& last) const;
   void resume();
   double mean_loss() const;
 
@@ -160,7 +162,7 @@ class Run {
   bool unsaved_ = false;  // last.safetensors is older than this step
   bool saving_ = false;   // a save is in progress, or has failed
   RunState state_;
-  std::string end_;
+  std::string end_, training_;  // training_: identity, the same in all files of the run
   double seconds_before_ = 0, tokens_ = 0, per_second_ = 0;
   std::chrono::steady_clock::time_point started_, logged_;
   double agreed_seconds_ = 0;    // the first worker's time

@@ -14,31 +14,14 @@
 namespace attune {
 namespace {
 
-/// The process id in the name of a temporary file of write_file: FILE.PROCESS.NUMBER.tmp.
-std::optional<int> writer_of(const std::string& name, const std::string& file) {
-  int process = 0, number = 0, length = 0;
-  if (!name.starts_with(file)) return std::nullopt;
-  const std::string rest = name.substr(file.size());
-  std::sscanf(rest.c_str(), ".%d.%d.tmp%n", &process, &number, &length);
-  return process > 0 && length == std::ssize(rest) ? std::optional(process) : std::nullopt;
-}
-
-/// Removes temporary files of `whole` that ended processes left behind. Other running processes may
-/// be writing without a lock (`attune average`). This process has not started to write.
-void remove_unfinished(const std::filesystem::path& whole) {
-  std::vector<std::filesystem::path> unfinished;
-  std::error_code none;  // a file that cannot be removed does no harm
-  for (const auto& entry : std::filesystem::directory_iterator(whole.parent_path(), none)) {
-    const auto writer = writer_of(entry.path().filename().string(), whole.filename().string());
-    const bool is_own = writer == platform::process_id();
-    if (writer && (is_own || !platform::is_running(*writer))) unfinished.push_back(entry.path());
-  }
-  for (const auto& path : unfinished) std::filesystem::remove(path, none);
+/// A line of the log; not an object if it is incomplete.
+report::Json parse_line(const std::string& line) {
+  return report::Json::parse(line, nullptr, /*allow_exceptions=*/false);
 }
 
 /// The step in a line of the log.
 std::optional<long> step_of(const std::string& line) {
-  const auto fields = report::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const report::Json fields = parse_line(line);
   const bool has_step = fields.is_object() && fields.contains("step");
   return has_step && fields["step"].is_number_integer() ? std::optional<long>(fields["step"])
                                                         : std::nullopt;
@@ -58,6 +41,11 @@ std::filesystem::path nearest_existing(std::filesystem::path directory) {
 
 }  // namespace
 
+void fail_foreign(const std::filesystem::path& path) {
+  fail(path.string(),
+       "belongs to another training, or to another step, than the checkpoint next to it");
+}
+
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
     : lock_((directory / "attune.lock").string(),
             fmt::format("process {} on host {}\n", platform::process_id(), platform::host_name())) {
@@ -70,6 +58,7 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
     fail("--out", fmt::format("{} is in use by {}", path, lock_.reason()));
   if (lock_.state() == State::unsupported)
     complain("{} cannot be locked ({}): no other process must write there\n", path, lock_.reason());
+  remove_unfinished(directory);
 }
 
 RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
@@ -87,7 +76,6 @@ void RunDirectory::make() {
   if (!is_first_worker()) return;
   make_directories(path_);
   if (!lock_) lock_.emplace(path_);
-  for (const auto& whole : {best(), last(), log(), path_ / "report.html"}) remove_unfinished(whole);
 }
 
 void RunDirectory::keep_previous() const {
@@ -97,7 +85,7 @@ void RunDirectory::keep_previous() const {
     return;
   }
   // last.safetensors first: if the renaming is interrupted, nothing resumes from mixed files.
-  for (const auto& path : {last(), best(), log()}) {
+  for (const auto& path : {last(), best(), log(), path_ / "report.html"}) {
     std::filesystem::path kept = path;
     kept.replace_extension(".previous" + path.extension().string());
     if (!std::filesystem::exists(path)) {
@@ -109,12 +97,13 @@ void RunDirectory::keep_previous() const {
   }
 }
 
-void RunDirectory::cut_log(long step, const std::string& line) const {
+void RunDirectory::cut_log(long step, const std::string& line, const std::string& training) const {
   if (!line.empty() && step_of(line) != step)
     fail("checkpoint", fmt::format("log_line does not belong to step {}", step));
   std::string kept;
   bool has_step = false;
   const std::string all = std::filesystem::exists(log()) ? read_file(log()) : "";
+  report::check_log(log(), training);
   std::istringstream lines(all);
   for (std::string one;
        std::getline(lines, one) && !lines.eof();) {  // skips an incomplete last line
@@ -143,12 +132,20 @@ void report::LogWriter::write(const Json& fields) {
   fail_to_write(path_, error);
 }
 
+void report::check_log(const std::filesystem::path& path, const std::string& training) {
+  std::istringstream lines(std::filesystem::exists(path) ? read_file(path) : "");
+  for (std::string line; std::getline(lines, line);) {
+    const Json fields = parse_line(line);
+    if (fields.is_object() && fields.value("training", training) != training) fail_foreign(path);
+  }
+}
+
 report::Log report::read_log(const std::string& path) {
   Log log;
   std::istringstream lines(read_file(path));
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json object = parse_line(line);
     if (!object.is_object() && lines.eof()) break;
     if (!object.is_object())
       fail(fmt::format("{}:{}", path, number), "expected a JSON object, got " + in_quotes(line));

@@ -17,12 +17,16 @@
 
 namespace attune {
 
+/// Throws an Error about a file in a run's directory.
+[[noreturn]] void fail_foreign(const std::filesystem::path& path);
+
 /// Exclusive lock of a directory: a lock on DIR/attune.lock, a file that names the process and its
 /// host. The system releases it when the process ends. Prints a warning if the file system has no
 /// locks.
 class DirectoryLock {
  public:
-  /// Throws an Error "--out: DIR is in use by process 1234 on host NAME".
+  /// Removes temporary files of killed processes. Throws an Error "--out: DIR is in use by process
+  /// 1234 on host NAME".
   explicit DirectoryLock(const std::filesystem::path& directory);
 
  private:
@@ -36,7 +40,7 @@ class RunDirectory {
   /// run has locked it, or if it cannot be created.
   explicit RunDirectory(std::filesystem::path path);
 
-  /// Creates and locks the directory, and removes temporary files of killed processes.
+  /// Creates and locks the directory.
   void make();
 
   const std::filesystem::path& path() const { return path_; }
@@ -47,8 +51,9 @@ class RunDirectory {
   /// Renames the files of an earlier run to *.previous.*, and prints their names.
   void keep_previous() const;
   /// Removes the log's lines after `step`, which a resumed run writes again. Appends `line`, unless
-  /// it is empty or the log has a line of `step`. Throws if `line` is not of `step`.
-  void cut_log(long step, const std::string& line) const;
+  /// it is empty or the log has a line of `step`. Throws if `line` is not of `step`, and as
+  /// report::check_log does.
+  void cut_log(long step, const std::string& line, const std::string& training) const;
 
  private:
   std::filesystem::path path_;
@@ -70,6 +75,9 @@ class LogWriter {
   std::string path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;  // empty after a failed write
 };
+
+/// Throws if a line belongs to another training. Lines of old versions name none.
+void check_log(const std::filesystem::path& path, const std::string& training);
 
 using Log = std::vector<std::map<std::string, double>>;
 /// Reads the numeric fields of each line; null (a non-finite number) becomes NaN. Skips other

@@ -82,14 +82,14 @@ def checkpoint(path):
     start = 8 + struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:start])
     said = header.pop("__metadata__")
-    del said["seconds"], said["attune.checksum"]
+    del said["seconds"], said["attune.checksum"], said["training"]
     said.pop("log_line", None)  # it has times, too
     return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]] for name, t in header.items()}, said
 
 
 def log(path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k != "seconds" and not k.endswith(("_per_s", "_mib"))} for line in lines]
+    return [{k: v for k, v in line.items() if k not in ("seconds", "training") and not k.endswith(("_per_s", "_mib"))} for line in lines]
 
 
 def check_same(run, whole):

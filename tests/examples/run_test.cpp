@@ -45,12 +45,12 @@ TEST_CASE("DirectoryLock: takes over the lock file of a killed process") {
         fmt::format("process {} on host {}\n", getpid(), host()));
 }
 
-TEST_CASE("RunDirectory: removes temporary files of dead processes only") {
+TEST_CASE("DirectoryLock: removes temporary files of dead processes only") {
   const Directory directory;
   const std::string dead = "4194305";  // larger than any process id
   for (const std::string& name :
        {"best.safetensors." + dead + ".0.tmp", "last.safetensors." + dead + ".17.tmp",
-        fmt::format("log.jsonl.{}.0.tmp", getpid())}) {
+        "average.safetensors." + dead + ".0.tmp", fmt::format("log.jsonl.{}.0.tmp", getpid())}) {
     write(directory / name, "half of");
   }
   const pid_t zombie = fork();  // a zombie until waitpid
@@ -58,14 +58,14 @@ TEST_CASE("RunDirectory: removes temporary files of dead processes only") {
   siginfo_t ended;
   waitid(P_PID, static_cast<id_t>(zombie), &ended, WEXITED | WNOWAIT);
   write(directory / fmt::format("best.safetensors.{}.0.tmp", zombie), "half of");
-  const std::vector<std::string> others = {
-      "my.tmp", fmt::format("best.safetensors.{}.0.tmp", getppid()), "last.safetensors.old.tmp",
-      "other.safetensors." + dead + ".0.tmp"};
+  const std::vector<std::string> others = {"my.tmp",
+                                           fmt::format("best.safetensors.{}.0.tmp", getppid()),
+                                           "last.safetensors.old.tmp",
+                                           ".tmp",
+                                           "a.1.tmp",
+                                           "x." + dead + ".0.tmp.txt"};
   for (const std::string& name : others) write(directory / name, "");
-  {
-    RunDirectory run(directory.path());
-    run.make();
-  }
+  { const DirectoryLock lock(directory.path()); }
   waitpid(zombie, nullptr, 0);
   CHECK(contents_of(directory.path()).size() == others.size());
   for (const std::string& name : others) CHECK(std::filesystem::exists(directory / name));
@@ -213,6 +213,37 @@ TEST_CASE("Run: resuming writes a missing line of the log") {
   train(directory, true);
   set_silent(false);
   CHECK(read_file(log) == whole);
+}
+
+TEST_CASE("Run: resuming refuses files of another training, and of another step") {
+  const Directory one, other;
+  set_silent(true);
+  for (const Directory* directory : {&one, &other}) {
+    CHECK_THROWS_AS(train(*directory, false), Error);
+    train(*directory, true);  // the same options, data and steps
+  }
+  const auto foreign = [&](const std::string& name) {
+    const std::string message =
+        one / name + ": belongs to another training, or to another step, than the checkpoint next";
+    CHECK_THROWS_WITH_AS(train(one, true), doctest::Contains(message.c_str()), Error);
+  };
+  for (const std::string name : {"best.safetensors", "log.jsonl"}) {
+    const std::string own = read(one / name);
+    write(one / name, read(other / name));
+    foreign(name);
+    write(one / name, own);
+  }
+  Safetensors best = load_safetensors(one / "best.safetensors");
+  best.metadata["step"] = "3";
+  save_safetensors(one / "best.safetensors", best);
+  foreign("best.safetensors");
+  for (const std::string name : {"best.safetensors", "log.jsonl"}) {  // lost files
+    std::filesystem::remove(one / name);
+    train(one, true);
+    CHECK(std::filesystem::exists(one / name));
+  }
+  set_silent(false);
+  CHECK(load_safetensors(one / "best.safetensors").metadata.at("step") == "10");
 }
 
 TEST_CASE("in_processes: processes every item once, for any number of jobs") {

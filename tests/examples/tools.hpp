@@ -142,8 +142,7 @@ inline std::vector<Json> log_of(const std::string& directory) {
 inline std::vector<Json> learnt_in(const std::string& directory) {
   std::vector<Json> lines = log_of(directory);
   for (Json& line : lines) {
-    for (const char* name :
-         {"seconds", "rss_mib", "peak_mib", "examples_per_s", "words_per_s", "tokens_per_s"}) {
+    for (const char* name : {"training", "seconds", "rss_mib", "peak_mib", "tokens_per_s"}) {
       line.erase(name);
     }
   }

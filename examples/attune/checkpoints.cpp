@@ -41,7 +41,10 @@ void print_json(const Model& model) {
     if (std::ranges::find(codec_entries, name) == std::end(codec_entries)) metadata[name] = value;
   for (const auto& [name, w] : *model.parameters)
     parameters[name] = std::vector(w.shape().begin(), w.shape().end());
-  say("{}\n", report::json_line({{"metadata", metadata},
+  say("{}\n", report::json_line({{"checksum", model.checksum},
+                                 {"metadata", metadata},
+                                 {"source_tokens", kind_of(model.source().tokenizer)},
+                                 {"target_tokens", kind_of(model.target().tokenizer)},
                                  {"source_vocabulary", model.source().vocabulary.size()},
                                  {"target_vocabulary", model.target().vocabulary.size()},
                                  {"parameters", parameters}}));

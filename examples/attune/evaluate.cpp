@@ -16,15 +16,20 @@ namespace {
 
 using report::json_line, report::Json;
 
-/// Prints the ten mistakes with the highest probability.
-void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
-  constexpr std::size_t most = 10;
+/// The indices of all mistakes, those with the highest probability first.
+std::vector<std::size_t> mistakes_of(const Evaluation& result) {
   std::vector<std::size_t> wrong;
-  for (std::size_t i = 0; i < pairs.size(); ++i)
+  for (std::size_t i = 0; i < result.written.size(); ++i)
     if (!result.written[i].right) wrong.push_back(i);
-  if (wrong.empty()) return;
   std::ranges::stable_sort(wrong, std::ranges::greater(),
                            [&](std::size_t i) { return result.written[i].log_probability; });
+  return wrong;
+}
+
+void print_mistakes(const TestPairs& pairs, const Evaluation& result) {
+  constexpr std::size_t most = 10;
+  std::vector<std::size_t> wrong = mistakes_of(result);
+  if (wrong.empty()) return;
   say("\n{} mistake{}{}\n", wrong.size(), wrong.size() == 1 ? "" : "s",
       wrong.size() > most ? fmt::format("; the {} with the highest probability", most) : "");
   wrong.resize(std::min(wrong.size(), most));
@@ -47,9 +52,11 @@ Json json_of(const Counts& c) {
           {"insertions", c.edits.insertions}};
 }
 
-void print_result(const Measured& m) {
+void print_result(const Measured& m, const UseOptions& o) {
   say("{}\n{}  ({} pairs, {:.1f} a second)\n", m.pairs.name, summary(m.result, m.sentences()),
       m.pairs.size(), m.pairs.size() / m.seconds);
+  if (!m.sentences() && (o.bleu != BleuChoice::trained || !o.references.empty()))
+    say("{}\n", summary(m.result, /*sentences=*/true));
   if (m.sentences()) return;
   say("\n");
   TableRows rows = rows_by_length(m.result.counts);
@@ -64,11 +71,16 @@ void print_result(const Measured& m) {
 
 void print_json(const Measured& m) {
   const Counts all = m.result.total();
-  Json confusions = Json::array(), by_length = Json::object();
+  Json confusions = Json::array(), mistakes = Json::array(), by_length = Json::object();
   for (const auto& [length, some] : m.result.counts)
     by_length[std::to_string(length)] = json_of(some);
   for (const auto& [expected, written, times] : m.confusions(100))
     confusions.push_back({{"expected", expected}, {"written", written}, {"times", times}});
+  for (const std::size_t i : mistakes_of(m.result))
+    mistakes.push_back({{"log_probability", m.result.written[i].log_probability},
+                        {"written", m.result.written[i].text},
+                        {"expected", m.pairs.references[i].front()},
+                        {"source", m.pairs.lines[i]}});
   say("{}\n", json_line({{"data", m.pairs.name},
                          {"models", std::ssize(m.models)},
                          {"pairs", std::ssize(m.pairs.lines)},
@@ -81,7 +93,8 @@ void print_json(const Measured& m) {
                          {"seconds", m.seconds},
                          {"all", json_of(all)},
                          {"by_length", by_length},
-                         {"confusions", confusions}}));
+                         {"confusions", confusions},
+                         {"mistakes", mistakes}}));
 }
 
 }  // namespace
@@ -92,7 +105,7 @@ int evaluate_pairs(const UseOptions& o) {
   const Measured m(o, files);
   if (!o.out.empty() && is_first_worker())
     write_file(o.out, fmt::format("{}\n", fmt::join(m.result.lines(), "\n")));
-  o.json ? print_json(m) : print_result(m);
+  o.json ? print_json(m) : print_result(m, o);
   return 0;
 }
 
@@ -106,46 +119,49 @@ std::string range_of(const metrics::LengthBucket& bucket) {
                         : fmt::format("{}-", bucket.shortest);
 }
 
-void print_table(std::span<const std::string> names, std::span<const Measured> all,
-                 std::span<const Index> lengths) {
+/// The row of a model, with the change of its metric from the first model.
+Json row_of(const std::string& name, const Measured& m, const Measured& first,
+            std::span<const Index> lengths) {
+  Json bleu = Json::object(), pairs = Json::object();
+  for (const auto& bucket : m.by_length(lengths)) {
+    bleu[range_of(bucket)] = bucket.sentences > 0 ? Json(bucket.bleu) : Json();
+    pairs[range_of(bucket)] = bucket.sentences;
+  }
+  const bool is_first = &m == &first;
+  const auto paired = m.change_from(first);
+  return {{"model", name},
+          {"parameters", m.first().parameters->count()},
+          {"exact_match", m.result.exact_match()},
+          {"token_error", m.result.token_error()},
+          {"perplexity", m.result.perplexity()},
+          {"bleu", m.result.bleu},
+          {"change", is_first ? Json() : Json(paired.difference)},
+          {"p", is_first ? Json() : Json(paired.p_value)},
+          {"by_length", bleu},
+          {"pairs_by_length", pairs}};
+}
+
+void print_table(const std::vector<Json>& all, bool sentences) {
   TableRows rows = {{"model", "parameters", "exact match, %", "token error, %", "perplexity",
                      "BLEU", "change", "p"},
                     {"pairs", "", "", "", "", "", "", ""}};
-  for (const auto& bucket : all.front().by_length(lengths)) {
-    rows[0].push_back(range_of(bucket));
-    rows[1].push_back(std::to_string(bucket.sentences));
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Measured& m = all[i];
-    auto& texts = rows.emplace_back(
-        std::vector{names[i], std::to_string(m.first().parameters->count()),
-                    fmt::format("{:.2f}", 100 * m.result.exact_match()),
-                    fmt::format("{:.2f}", 100 * m.result.token_error()),
-                    fmt::format("{:.2f}", m.result.perplexity()),
-                    fmt::format("{:.2f}", m.result.bleu), std::string(), std::string()});
-    if (i > 0) {
-      const auto paired = metrics::paired_bootstrap(m.statistics(), all.front().statistics());
-      texts[6] = fmt::format("{:+.2f}", paired.difference);
-      texts[7] = fmt::format("{:.3f}", paired.p_value);
-    }
-    for (const auto& bucket : m.by_length(lengths))
-      texts.push_back(bucket.sentences > 0 ? fmt::format("{:.2f}", bucket.bleu) : "-");
+  const auto number = [](const Json& value, double unit, const char* format = "{:.2f}") {
+    return value.is_null() ? "" : fmt::format(fmt::runtime(format), unit * value.get<double>());
+  };
+  for (const auto& [range, pairs] : all.front().at("pairs_by_length").items())
+    rows[0].push_back(range), rows[1].push_back(pairs.dump());
+  for (const Json& m : all) {
+    auto& texts = rows.emplace_back(std::vector<std::string>{
+        m.at("model"), m.at("parameters").dump(), number(m.at("exact_match"), 100),
+        number(m.at("token_error"), 100), number(m.at("perplexity"), 1), number(m.at("bleu"), 1),
+        number(m.at("change"), 1, "{:+.2f}"), number(m.at("p"), 1, "{:.3f}")});
+    for (const Json& bleu : m.at("by_length"))
+      texts.push_back(bleu.is_null() ? "-" : number(bleu, 1));
   }
   print_rows(rows);
-  say("The last columns are BLEU by source length in words.\n");
-}
-
-void print_json(const std::string& name, const Measured& m, std::span<const Index> lengths) {
-  Json by_length = Json::object();
-  for (const auto& bucket : m.by_length(lengths))
-    by_length[range_of(bucket)] = bucket.sentences > 0 ? bucket.bleu : std::nan("");
-  say("{}\n", json_line({{"model", name},
-                         {"parameters", m.first().parameters->count()},
-                         {"exact_match", m.result.exact_match()},
-                         {"token_error", m.result.token_error()},
-                         {"perplexity", m.result.perplexity()},
-                         {"bleu", m.result.bleu},
-                         {"by_length", by_length}}));
+  say("change and p: of {}, from the first model. The last columns are BLEU by source length in "
+      "words.\n",
+      sentences ? "BLEU" : "exact match, %");
 }
 
 }  // namespace
@@ -167,8 +183,11 @@ int compare(const UseOptions& o) {
       fail("--bleu", fmt::format("{} and {} were trained with different ones, expected 13a or none",
                                  names[0], names[all.size() - 1]));
   }
-  if (!o.json) return print_table(names, all, o.lengths), 0;
-  for (std::size_t i = 0; i < names.size(); ++i) print_json(names[i], all[i], o.lengths);
+  std::vector<Json> rows;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    rows.push_back(row_of(names[i], all[i], all.front(), o.lengths));
+  if (!o.json) return print_table(rows, all.front().sentences()), 0;
+  for (const Json& row : rows) say("{}\n", json_line(row));
   return 0;
 }
 

@@ -204,6 +204,11 @@ Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from)
   const auto start = std::chrono::steady_clock::now();
   result = evaluate(models, pairs, search, bleu);
   seconds = seconds_since(start);
+  if (!o.trained && result.token_error() > 1)
+    complain(
+        "warning: {}: the token error exceeds 100 %: are the targets tokenised (blanks, case, "
+        "--swap) as in training?\n",
+        pairs.name);
   const auto cut = std::ranges::count(result.written, false, &Written::complete);
   if (cut > 0 && !o.trained)
     complain("warning: {} of {} predictions were truncated at --max-length {}\n", cut, pairs.size(),
@@ -212,6 +217,18 @@ Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from)
 
 std::vector<metrics::BleuStatistics> Measured::statistics() const {
   return metrics::bleu_statistics(result.lines(), pairs.references, bleu);
+}
+
+metrics::PairedBootstrap Measured::change_from(const Measured& other) const {
+  const auto outcomes = [&](const Measured& m) {
+    if (sentences()) return m.statistics();
+    std::vector<metrics::BleuStatistics> all;  // their BLEU is the percentage of exact matches
+    for (const Written& one : m.result.written)
+      all.push_back({.length = 1, .reference_length = 1, .matches = {}, .ngrams = {1, 1, 1, 1}}),
+          all.back().matches.fill(one.right);
+    return all;
+  };
+  return metrics::paired_bootstrap(outcomes(*this), outcomes(other));
 }
 
 std::vector<metrics::LengthBucket> Measured::by_length(std::span<const std::int64_t> limits) const {

@@ -75,6 +75,8 @@ struct Measured {
   const Model& first() const { return models.front(); }
   bool sentences() const { return first().of_sentences(); }
   std::vector<metrics::BleuStatistics> statistics() const;  // per pair
+  /// Change of the task's metric, BLEU or the percentage of exact matches, from `other` to this.
+  metrics::PairedBootstrap change_from(const Measured& other) const;
   std::vector<metrics::LengthBucket> by_length(std::span<const std::int64_t> limits) const;
   /// The most frequent confusions.
   std::vector<Confusion> confusions(std::size_t most) const;

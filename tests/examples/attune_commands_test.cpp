@@ -67,12 +67,40 @@ TEST_CASE("attune compare: compares models with the first, in a table and as JSO
   CHECK(best.at("by_length").at("4-") >= 90);
   CHECK(other.at("bleu") < best.at("bleu"));
   CHECK(other.at("model") == "short");
+  CHECK(other.at("change") < -30);
+  CHECK(other.at("p") < 0.01);
+  CHECK((best.at("change").is_null() && best.at("p").is_null()));
+  CHECK(best.at("pairs_by_length").at("4-") > 0);
   Safetensors file = load_safetensors(trained.model());
   file.metadata["bleu"] = "13a";
   save_safetensors(trained / "13a.safetensors", file);
   const Arguments both = trained.with("compare", {"--model", trained / "13a.safetensors"});
   CHECK(contains(error_of(both), "13a were trained with different ones, expected 13a or none"));
   CHECK(contains(output_of(both + Arguments{"--bleu", "none"}), " +0.00 "));
+}
+
+TEST_CASE("attune compare: tests exact matches of words; evaluate warns of other tokens") {
+  const TrainedWords& trained = TrainedWords::get();
+  output_of(trained.train("poor", twenty_steps));
+  const Arguments compare = trained.with("compare", {"--model", trained / "poor"});
+  CHECK(contains(output_of(compare), "change and p: of exact match, %"));
+  const auto lines = lines_of(output_of(compare + Arguments{"--json"}));
+  const Json good = Json::parse(lines[0]), poor = Json::parse(lines[1]);
+  CHECK(poor.at("change").get<double>() ==
+        doctest::Approx(
+            100 * (poor.at("exact_match").get<double>() - good.at("exact_match").get<double>())));
+  CHECK(poor.at("p") < 0.01);
+  const Json json = json_of({"evaluate", "--model", trained / "poor", "--json"});
+  CHECK(json.at("mistakes").size() == json.at("all").at("pairs").get<std::size_t>() -
+                                          json.at("all").at("right").get<std::size_t>());
+  write(trained / "tokens.tsv", "tamiba\tt\nbimita\tb\n");
+  const ProcessResult result =
+      run(trained.with("evaluate", {trained / "tokens.tsv", "--bleu", "none"}));
+  CHECK(contains(result.err, "the token error exceeds 100 %"));
+  CHECK(contains(result.out, "\nBLEU "));
+  const Json inspected = json_of({"inspect", trained / "model", "--json"});
+  CHECK(inspected.at("checksum") == load_safetensors(trained / "model/best.safetensors").checksum);
+  CHECK(inspected.at("target_tokens") == "words between blanks");
 }
 
 TEST_CASE("attune: translates a line before the next one is available") {
@@ -352,17 +380,20 @@ TEST_CASE("attune average: does not replace a resumable checkpoint or another fi
 TEST_CASE("attune inspect --export: exported subwords and vocabularies give the same model") {
   const Corpus corpus;
   const bool pieces = text::has_sentencepiece();
-  const Arguments tokens = one_epoch + Arguments{"--tokens", pieces ? "bpe" : "characters"},
-                  learnt = pieces ? Arguments{"--pieces", "40"} : Arguments{};
-  output_of(corpus.train("first", tokens + learnt));
+  const Arguments untokenised = without(one_epoch, "--tokens"),
+                  learnt = pieces ? Arguments{"--tokens", "bpe", "--pieces", "40"}
+                                  : Arguments{"--tokens", "characters"};
+  output_of(corpus.train("first", untokenised + learnt));
   const std::string out = corpus / "its", source = out + ".source", target = out + ".target";
   const std::string printed = output_of({"inspect", corpus / "first", "--export", out});
   CHECK(contains(printed, source + ".vocabulary\n"));
-  Arguments again = tokens + Arguments{"--source-vocabulary", source + ".vocabulary",
-                                       "--target-vocabulary", target + ".vocabulary"};
+  Arguments again = untokenised + Arguments{"--source-vocabulary", source + ".vocabulary",
+                                            "--target-vocabulary", target + ".vocabulary"};
   if (pieces) {
     again = again +
             Arguments{"--source-pieces", source + ".model", "--target-pieces", target + ".model"};
+  } else {
+    again = again + learnt;
   }
   output_of(corpus.train("again", again));
   check_same_tensors(corpus / "first/best.safetensors", corpus / "again/best.safetensors");

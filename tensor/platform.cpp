@@ -159,6 +159,20 @@ void allow_cpus(std::span<const int> cpus) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
+void require_stack(std::size_t bytes) {
+#ifdef __GLIBC__
+  pthread_attr_t attributes;
+  std::size_t size = bytes;
+  if (pthread_getattr_default_np(&attributes) != 0) return;
+  if (pthread_attr_getstacksize(&attributes, &size) == 0 && size < bytes &&
+      pthread_attr_setstacksize(&attributes, bytes) == 0)
+    pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
 int cpu_quota(const std::string& root_directory) {
   const std::filesystem::path root = root_directory;
   double least = std::numeric_limits<int>::max();

@@ -94,6 +94,8 @@ std::vector<int> allowed_cpus();
 /// Restricts the calling thread, and threads that it starts later, to these CPUs. It is optional: a
 /// failure is ignored.
 void allow_cpus(std::span<const int> cpus);
+/// Threads started later, of the whole process, get stacks of at least this size. It is optional.
+void require_stack(std::size_t bytes);
 /// CPU quota of the process's control groups (cgroup versions 1 and 2), rounded up; the largest int
 /// if there is no quota. `root` is the directory of proc/ and sys/, normally "/".
 int cpu_quota(const std::string& root);

@@ -86,6 +86,7 @@ class Pool {
     const bool pinned = threads <= all && platform::cpu_quota("/") >= all;
     // If oversubscribed, spinning threads starve the others.
     if (threads > all) spins_ = 0;
+    platform::require_stack(1 << 20);  // `ulimit -s` may be less
     for (int i = 1; i < threads; ++i) {
       try {
         workers_.emplace_back([this, cpu = pinned ? cpus[i] : -1] {

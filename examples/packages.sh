@@ -5,6 +5,8 @@
 #   examples/packages.sh page       also for examples/page
 #   examples/packages.sh page-tests also for the tests of examples/page
 #   examples/packages.sh tests      also for tests and benchmarks
+#   examples/packages.sh format     also for .ci/run
+#   examples/packages.sh full       also for .ci/full
 #   examples/packages.sh clang      also clang and clang-tidy
 #   examples/packages.sh aarch64    also for builds and tests for 64-bit ARM
 # Programs load OpenBLAS only if ATTUNE_PRODUCTS=openblas is set.
@@ -20,10 +22,12 @@ case ${1-} in
   page) packages="$packages emscripten node-acorn" ;;
   page-tests) packages="$packages chromium python3" ;;
   tests) packages="$packages $tests" ;;
+  format) packages="$packages $tests clang-format" ;;
+  full) packages="$packages $tests spin gcovr doxygen build-essential debhelper lintian python3-torch" ;;
   clang) packages="$packages $tests clang-14 clang-tidy-14" ;;
   aarch64) packages="$packages $tests g++-aarch64-linux-gnu qemu-user-static pkgconf:arm64 libopenblas0-pthread:arm64
          libfmt-dev:arm64 libhwy-dev:arm64 libxxhash-dev:arm64 libicu-dev:arm64 libsndfile1-dev:arm64 libkissfft-dev:arm64" ;;
-  *) echo "$0: unknown set '$1', expected speech, page, page-tests, tests, clang or aarch64" >&2; exit 1 ;;
+  *) echo "$0: unknown set '$1', expected speech, page, page-tests, tests, format, full, clang or aarch64" >&2; exit 1 ;;
 esac
 
 missing=

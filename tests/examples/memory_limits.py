@@ -16,7 +16,7 @@ def run(command, megabytes, directory):
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20,) * 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return subprocess.run(command, cwd=directory, preexec_fn=limit, timeout=60, text=True, capture_output=True)
+    return subprocess.run(command, cwd=directory, preexec_fn=limit, timeout=600, text=True, capture_output=True)
 
 
 def check(command, directory):

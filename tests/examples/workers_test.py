@@ -23,7 +23,7 @@ def start(workers, *command):
 
 def run(workers, *command):
     process = start(workers, *command)
-    output, errors = process.communicate(timeout=300)
+    output, errors = process.communicate(timeout=3000)
     assert process.returncode == 0 and not errors, f"{command}: {process.returncode} {errors}"
     return output
 
@@ -31,7 +31,7 @@ def run(workers, *command):
 def errors_of(workers, *command):
     """The error lines of a failing program, without those of mpirun."""
     process = start(workers, *command)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode == 1, f"{command}: {process.returncode}"
     return [line for line in errors.splitlines() if line.startswith(pathlib.Path(command[0]).name + ":")]
 
@@ -57,12 +57,12 @@ def kill_one(process, seconds, draw, report):
     over = report.exists()
     os.kill(draw.choice(some), signal.SIGKILL)
     begin = time.monotonic()
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     seconds = time.monotonic() - begin
     if over and process.returncode == 0:
         return False
     assert process.returncode != 0, "the others went on without it"
-    assert seconds < 10, f"the others ended {seconds:.1f} s after it"
+    assert seconds < 100, f"the others ended {seconds:.1f} s after it"
     return True
 
 
@@ -124,7 +124,7 @@ def check_other_commands(program, directory):
                     ["evaluate", pairs, "--model", best], ["report", pairs, "--model", best],
                     ["compare", pairs, "--model", best, "--model", best], ["inspect", best],
                     ["average", best, best, "--out", str(directory / "mean.safetensors")], ["score", "--help"], ["--version"]):
-        subprocess.run(["mpirun", "-n", "2", program, *command], env=ENVIRONMENT, check=True, timeout=60,
+        subprocess.run(["mpirun", "-n", "2", program, *command], env=ENVIRONMENT, check=True, timeout=600,
                        stdout=subprocess.DEVNULL)
 
 
@@ -133,7 +133,7 @@ def check_other_directory(program, directory):
     (directory / "elsewhere").mkdir()
     command = [program, "train", str(directory / "train.tsv"), "--out", "own", "--shards", "2", "--steps", "2"]
     both = subprocess.run(["mpirun", "-n", "1", "-wdir", str(directory), *command, ":", "-n", "1",
-                           "-wdir", str(directory / "elsewhere"), *command], env=ENVIRONMENT, timeout=60, text=True,
+                           "-wdir", str(directory / "elsewhere"), *command], env=ENVIRONMENT, timeout=600, text=True,
                           check=True, capture_output=True)
     assert "own/best.safetensors" in both.stdout and not (directory / "own" / "report.html").exists(), both
 
@@ -147,7 +147,7 @@ def check_signal(program, directory):
         assert process.poll() is None
     for worker in workers_of(process.pid):
         os.kill(worker, signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=600)
     assert "stopped after 0 steps" in output and (out / "last.safetensors").exists(), output
 
 

@@ -162,8 +162,8 @@ Example typed(const std::string& text, const text::Codec& source) {
 }
 
 /// Prints the prediction for each line, with α as a heat map: rows are output characters, columns
-/// input characters. Returns the same as HTML.
-std::string show(const Dates& dates, const std::vector<std::string>& lines) {
+/// input characters. Returns the same as HTML. `warns`: of text that may not be a date.
+std::string show(const Dates& dates, const std::vector<std::string>& lines, bool warns) {
   std::vector<Example> examples;
   for (const std::string& line : lines) examples.push_back(typed(line, dates.source));
   const auto written = dates.write(dates.model, examples);
@@ -185,7 +185,8 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines) {
     const double p = std::exp(best.log_probability);
     int y = 0, m = 0, d = 0;
     std::sscanf(target.c_str(), "%d-%d-%d", &y, &m, &d);
-    if (p < 0.5 || write(std::chrono::year(y) / m / d, "Y-N-D") != target)  // such as 31 April
+    if (warns &&
+        (p < 0.5 || write(std::chrono::year(y) / m / d, "Y-N-D") != target))  // such as 31 April
       std::cerr << fmt::format("warning: {} may not be a date: {} has p = {:.4g}\n",
                                in_quotes(examples[i].source), target, p);
     page += "<h2>" + title + "</h2>" + report::svg(map) + "\n";
@@ -241,7 +242,7 @@ void train(Index steps) {
   }
   const std::string checksum = dates.load();
   std::cout << "\nAttention weights (rows: output characters, columns: input characters)\n\n";
-  save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}), best,
+  save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}, false), best,
               curve);
   std::cout << best_file << ", " << report_file << "\nchecksum of the weights: " << checksum
             << " (matrix products: " << matmul_backends_used()
@@ -267,7 +268,7 @@ int main(int argc, char** argv) {
     if (dates.empty()) return train(o.steps), 0;
     Dates trained;
     trained.load();
-    show(trained, dates);
+    show(trained, dates, true);
     return 0;
   });
 }

@@ -162,7 +162,7 @@ def read_attention(path):
         raise Error(f"{path}: not the output of align --format json: {error}") from None
 
 
-def attention(source, target, weights):
+def attention(source, target, weights, log_probability=None):  # without a text: no log_probability
     if [len(row) for row in weights] != [len(source)] * len(target):
         raise ValueError(f"expected weights of {len(target)} rows and {len(source)} columns")
     return Attention(source, target, np.array(weights, np.float32).reshape(len(target), len(source)))

@@ -156,13 +156,14 @@ TEST_CASE("force_decode: <unk> in a target is allowed in that sentence only") {
 
 TEST_CASE("force_decode: NaN logits, and no possible token, are errors, as in a search") {
   const double inf = std::numeric_limits<double>::infinity();
+  test::Forced forced = random_forced();
+  const Tensor logits = forced.logits.value();
   for (const double bad : {inf, std::nan("")}) {
-    test::Forced forced = random_forced();
-    forced.logits.mutable_data<double>()[4] = bad;  // not of the target token
+    forced.logits =
+        concat(std::vector{logits.slice(0, 1) * bad, logits.slice(1, logits.dim(0))}, 0);
     CHECK_ERROR("force_decode: the model's logits are NaN or inf", hypotheses(forced));
   }
-  test::Forced forced = random_forced();
-  fill(forced.logits, -inf);
+  forced.logits = full(logits.shape(), -inf, DType::f64);
   CHECK_ERROR("force_decode: all tokens have probability 0", hypotheses(forced));
 }
 

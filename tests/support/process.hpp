@@ -28,7 +28,7 @@ struct ProcessOptions {
   std::map<std::string, std::string> environment = {};  // added to the test's own
   std::function<bool()> signal_when = {};               // polled every millisecond until true
   int signal = SIGKILL;                                 // sent once signal_when is true
-  std::chrono::seconds limit{3000};                      // the program is killed after this time
+  std::chrono::seconds limit{3000};                     // the program is killed after this time
 };
 
 struct ProcessResult {

@@ -2,8 +2,10 @@
 #include <cmath>
 
 #include <attune/autograd/attention_ops.hpp>
+#include <attune/autograd/compositions.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
+#include <attune/autograd/reference.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/kernels/scores.hpp>
 #include <attune/tensor/reduce.hpp>
@@ -27,49 +29,100 @@ Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverag
   if (coverage.defined() != w_c.defined()) return additive_scores(q, k, v);
   const Tensor keys = covered(k.value(), coverage.value(), w_c.value());
   return record("additive_scores", additive_scores_forward(q.value(), keys, v.value()))
-      .joint({q, k, v, coverage, w_c},
-             [q = q.value(), k = k.value(), v = v.value(), coverage = coverage.value(),
-              w_c = w_c.value()](auto dy, const auto& dx) {
-               const auto& [dq, dk, dv, dcoverage, dw_c] = dx;
-               const bool in_place = dk && !coverage.defined();
-               Tensor d_keys = in_place ? Tensor() : zeros(k.shape(), k.dtype());
-               const AdditiveScoresBackward d = additive_scores_backward(
-                   q, covered(k, coverage, w_c), v, dy[0], in_place ? dk->accumulator() : d_keys);
-               if (dq) dq->add(d.dq);
-               if (dv) dv->add(d.dv);
-               if (dcoverage) dcoverage->add(sum(d_keys * w_c, {-1}));
-               if (dw_c) dw_c->add(sum(d_keys * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));
-               if (dk && !in_place) dk->add(std::move(d_keys));
-             });
+      .joint(
+          {q, k, v, coverage, w_c},
+          [](auto& in, auto dy, auto& dx) {
+            const auto& [q, k, v, coverage, w_c] = in;
+            const auto& [dq, dk, dv, dcoverage, dw_c] = dx;
+            const bool in_place = dk && !coverage.defined();
+            Tensor d_keys = in_place ? Tensor() : zeros(k.shape(), k.dtype());
+            const AdditiveScoresBackward d = additive_scores_backward(
+                q, covered(k, coverage, w_c), v, dy[0], in_place ? dk->accumulator() : d_keys);
+            if (dq) dq->add(d.dq);
+            if (dv) dv->add(d.dv);
+            if (dcoverage) dcoverage->add(sum(d_keys * w_c, {-1}));
+            if (dw_c) dw_c->add(sum(d_keys * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));
+            if (dk && !in_place) dk->add(std::move(d_keys));
+          },
+          [](auto in) {
+            return std::vector{reference::additive_scores(in[0], in[1], in[2], in[3], in[4])};
+          });
 }
+
+namespace {
+
+Var weighted_sum_forward(const Var& weights, const Var& memory) {
+  return weighted_sum(weights, memory);
+}
+
+/// dmemory of weighted_sum: w_ksb dc_b in the elements of head k.
+void weighted_sum_backward(const Tensor& weights, const Tensor& dc, GradientSlot& dmemory) {
+  weighted_sum_backward_memory(weights, dc, dmemory.accumulator());
+}
+void weighted_sum_backward(const Var& weights, const Var& dc, SlotOf<Var>& dmemory) {
+  const Index heads = weights.rank() == 2 ? 1 : weights.dim(0), S = weights.dim(-2), B = dc.dim(0),
+              D = dc.dim(1);
+  const Var w = permute(reshape(weights, {heads, S, B, 1}), {1, 2, 0, 3});
+  dmemory.add(reshape(w * reshape(dc, {B, heads, D / heads}), {S, B, D}));
+}
+
+}  // namespace
 
 Var dot_scores(const Var& q, const Var& k, Integer heads) {
   return record("dot_scores", dot_scores_forward(q.value(), k.value(), heads))
-      .wrt(q, [k = k.value()](const Tensor& de) { return weighted_sum_forward(de, k); })
-      .wrt(k, [q = q.value()](const Tensor& de, GradientSlot& dk) {
-        weighted_sum_backward_memory(de, q, dk.accumulator());
+      .wrt(q, [k]<class V>(const V& de) { return weighted_sum_forward(de, captured<V>(k)); })
+      .wrt(k, [q]<class V>(const V& de, SlotOf<V>& dk) {
+        weighted_sum_backward(de, captured<V>(q), dk);
       });
 }
 
 Var weighted_sum(const Var& weights, const Var& memory) {
   return record("weighted_sum", weighted_sum_forward(weights.value(), memory.value()))
       .wrt(weights,
-           [weights = weights.value(), memory = memory.value()](const Tensor& dc) {
-             return weighted_sum_backward_weights(weights, memory, dc);
+           [weights, memory]<class V>(const V& dc) {
+             if constexpr (std::is_same_v<V, Tensor>) {
+               return weighted_sum_backward_weights(weights.value(), memory.value(), dc);
+             } else {
+               const Index heads = weights.rank() == 2 ? 1 : weights.dim(0);
+               return where(weights != 0, dot_scores(dc, memory, heads), 0.0);
+             }
            })
-      .wrt(memory, [weights = weights.value()](const Tensor& dc, GradientSlot& dmemory) {
-        weighted_sum_backward_memory(weights, dc, dmemory.accumulator());
+      .wrt(memory, [weights]<class V>(const V& dc, SlotOf<V>& dmemory) {
+        weighted_sum_backward(captured<V>(weights), dc, dmemory);
       });
 }
+
+namespace {
+
+/// x with one row per token (N, D) as (T, B, D), with zeros at padding; x if it has padding already.
+Var with_padding(const Var& x, const Tensor& rows) {
+  if (x.rank() == 3) return x;
+  return where(unsqueeze(rows >= 0, -1), gather(x, maximum(rows, 0)), 0.0);
+}
+
+/// reference::attention, also of sequences without padding.
+Var packed_attention(const Var& q, const Var& kv, const FusedAttentionOptions& o) {
+  const Var y =
+      reference::attention(with_padding(q, o.query_rows), with_padding(kv, o.key_rows), o);
+  if (q.rank() == 3) return y;
+  const Tensor rows = o.query_rows.reshape({-1}), used = nonzero(rows >= 0).reshape({-1});
+  return scatter_add(zeros(q.shape(), q.dtype()), gather(rows, used),
+                     gather(reshape(y, {-1, q.dim(1)}), used));
+}
+
+}  // namespace
 
 Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options) {
   const AttentionForward forward = attention_forward(q.value(), kv.value(), options);
   return record("attention", forward.y)
-      .joint({q, kv}, [=, q = q.value(), kv = kv.value()](auto dy, const auto& dx) {
-        AttentionBackward d = attention_backward(q, kv, options, forward, dy[0]);
-        if (dx[0]) dx[0]->add(std::move(d.dq));
-        if (dx[1]) dx[1]->add(std::move(d.dkv));
-      });
+      .joint(
+          {q, kv},
+          [options, forward](auto& in, auto dy, auto& dx) {
+            AttentionBackward d = attention_backward(in[0], in[1], options, forward, dy[0]);
+            if (dx[0]) dx[0]->add(std::move(d.dq));
+            if (dx[1]) dx[1]->add(std::move(d.dkv));
+          },
+          [options](auto in) { return std::vector{packed_attention(in[0], in[1], options)}; });
 }
 
 Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& o,
@@ -106,17 +159,27 @@ Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& 
   return concat(all, 0);
 }
 
+namespace {
+
+Var window_forward(const Var& x, const Tensor& positions) { return window(x, positions); }
+
+}  // namespace
+
 Var window(const Var& x, const Tensor& positions) {
   return record("window", window_forward(x.value(), positions))
-      .wrt(x, [positions](const Tensor& dy, GradientSlot& dx) {
-        window_backward(dy, positions, dx.accumulator());
+      .wrt(x, [positions, steps = x.dim(0)]<class V>(const V& dy, SlotOf<V>& dx) {
+        if constexpr (std::is_same_v<V, Tensor>) {
+          window_backward(dy, positions, dx.accumulator());
+        } else {
+          dx.add(unwindow(dy, positions, steps));
+        }
       });
 }
 
 Var unwindow(const Var& x, const Tensor& positions, Integer steps) {
   Tensor y = zeros(x.shape().with(0, steps), x.dtype());
   window_backward(x.value(), positions, y);
-  return record("unwindow", y).wrt(x, [positions](const Tensor& dy) {
+  return record("unwindow", y).wrt(x, [positions](const auto& dy) {
     return window_forward(dy, positions);
   });
 }

@@ -59,9 +59,18 @@ class BackwardWalk {
            variables.size());
   }
 
+  /// Ends the walk at these inputs, whose gradients are added to `slots`; null: not needed.
+  void end_at(std::span<const detail::Target> inputs, std::span<GradientSlot* const> slots) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      ends_[{inputs[i].node.get(), inputs[i].output}] = slots[i];
+  }
+
   /// The slot of an input's gradient. Takes over the reference to the input's node.
   GradientSlot& slot(detail::Target& target) {
     detail::Node& node = *target.node.get();
+    if (!ends_.empty()) [[unlikely]]
+      if (const auto end = ends_.find({&node, target.output}); end != ends_.end())
+        return *end->second;
     detail::NodeGradients*& gradients = gradients_of(node);
     if (!gradients) {
       auto made = std::make_unique<detail::NodeGradients>(node.outputs.size());
@@ -130,6 +139,9 @@ class BackwardWalk {
   }
 
   bool needed(const detail::Target& input) const {
+    if (!ends_.empty()) [[unlikely]]
+      if (const auto end = ends_.find({input.node.get(), input.output}); end != ends_.end())
+        return end->second != nullptr;
     return input.node && (leading_.empty() || leading_.contains(input.node.get()));
   }
   bool needed(detail::Edge& edge) const {
@@ -137,11 +149,14 @@ class BackwardWalk {
   }
 
   void run(const detail::Node& node, detail::Edge& edge, std::span<const Tensor> dy) {
-    std::array<GradientSlot*, detail::max_joint_inputs> dx{};
     const std::span<detail::Target> targets = edge.targets();
+    std::array<GradientSlot*, detail::max_joint_inputs> few{};
+    std::vector<GradientSlot*> many;  // of recompute only
+    if (targets.size() > few.size()) many.resize(targets.size());
+    const std::span<GradientSlot*> dx = many.empty() ? std::span(few).first(targets.size()) : many;
     for (std::size_t i = 0; i < targets.size(); ++i)
       dx[i] = needed(targets[i]) ? &slot(targets[i]) : nullptr;
-    edge.run(dy, std::span(dx).first(targets.size()));
+    edge.run(dy, dx);
     if (detail::detects_anomaly()) [[unlikely]] {
       for (const GradientSlot* slot : dx) {
         if (slot) detail::check_gradient(node.operation, slot->sum());
@@ -152,6 +167,7 @@ class BackwardWalk {
   std::vector<detail::NodePointer> reached_;  // a heap by id: the newest node first
   std::unordered_map<const detail::Node*, detail::NodeGradients*> leaves_;
   std::unordered_set<const detail::Node*> leading_;  // nodes that need a gradient; empty: all nodes
+  std::map<std::pair<const detail::Node*, std::uint32_t>, GradientSlot*> ends_;
 };
 
 namespace {
@@ -186,6 +202,15 @@ Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* v
 }
 
 }  // namespace
+
+void detail::backward_into(const Var& y, const Tensor& dy, std::span<const Target> inputs,
+                           std::span<GradientSlot* const> dx) {
+  BackwardWalk walk;
+  walk.end_at(inputs, dx);
+  Target root{y.node(), y.output()};
+  walk.slot(root).add(dy);
+  static_cast<void>(walk.run());
+}
 
 Gradients backward(const Var& loss) { return backward(loss, one_for(loss)); }
 

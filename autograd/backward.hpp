@@ -81,4 +81,12 @@ class Gradients {
 [[nodiscard]] Gradients backward(const Var& loss, std::span<const NamedVariable> variables);
 [[nodiscard]] Gradients backward(const Var& loss, const std::vector<Var>& variables);
 
+namespace detail {
+
+/// Runs the pullbacks between y and these inputs of its history, and adds the gradients of the inputs
+/// to dx (null: not needed). To be called by a pullback.
+void backward_into(const Var& y, const Tensor& dy, std::span<const Target> inputs,
+                   std::span<GradientSlot* const> dx);
+
+}  // namespace detail
 }  // namespace attune

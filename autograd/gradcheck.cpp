@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <attune/autograd/grad.hpp>
 #include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/ops.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/random.hpp>
@@ -14,8 +16,8 @@
 namespace attune {
 namespace {
 
+/// With history, as f may call grad.
 Tensor evaluate(const std::function<Var()>& f) {
-  const NoGrad no_grad;
   return f().value().clone();  // may be a view of a variable, which changes next
 }
 
@@ -97,6 +99,26 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
   return {};
 }
 
+/// Checks the gradients that grad computes, as functions of the variables and of dy.
+GradcheckResult second_order(std::span<const NamedVariable> variables,
+                             const std::function<Var()>& f, GradcheckOptions options) {
+  std::vector<Var> x;
+  std::vector<NamedVariable> all(variables.begin(), variables.end());
+  for (const NamedVariable& named : variables) x.push_back(named.variable);
+  Random random(20061225);
+  const Var dy = variable(normal(f().shape(), random, DType::f64));
+  all.push_back({"dy", dy});
+  options.order -= 1, options.allow_zero = true;
+  return gradcheck(
+      all,
+      [&] {
+        std::vector<Var> flat;
+        for (const Var& g : grad(f(), x, dy)) flat.push_back(reshape(g, {-1}));
+        return concat(flat, 0);
+      },
+      options);
+}
+
 }  // namespace
 
 GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::function<Var()>& f,
@@ -112,9 +134,10 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   const Tensor start = evaluate(f);
   if (weighted_difference(w, y.value(), start) != 0)
     return {"gradcheck: two calls of the function differ, or a value is not finite"};
-  if (!y.requires_gradient()) return {"gradcheck: the result depends on no variable"};
+  const bool constant = !y.requires_gradient();
+  if (constant && !options.allow_zero) return {"gradcheck: the result depends on no variable"};
   const detail::ScopedValue silent(detail::thread_state.checks_gradients, true);
-  const Gradients gradients = backward(y, w);
+  const Gradients gradients = constant ? Gradients() : backward(y, w);
   const double rounding = rounding_error(w, y.value(), variables, gradients, options.step);
   for (const NamedVariable& named : variables) {
     const auto numeric = numeric_gradient(named.variable.value(), f, start, w, options.step);
@@ -122,7 +145,7 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
         compare(named, gradients.find(named.variable), numeric, rounding, options);
     if (!result) return result;
   }
-  return {};
+  return options.order > 1 ? second_order(variables, f, options) : GradcheckResult();
 }
 
 GradcheckResult gradcheck(const std::function<Var(const std::vector<Var>&)>& f,

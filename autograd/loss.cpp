@@ -3,6 +3,7 @@
 
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/record.hpp>
+#include <attune/autograd/reference.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/ctc.hpp>
 #include <attune/tensor/shape_check.hpp>
@@ -148,12 +149,17 @@ Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
       cross_entropy_forward(rows, flat_targets, weights, {options.smoothing, options.unsmoothed});
   const double scale = scale_of("cross_entropy", options.reduction, weights, rows.dim(0));
   return record("cross_entropy", sum(result.loss) * scale)
-      .wrt(logits,
-           [=, shape = logits.shape(), norms = result.norms, o = options](const Tensor& dy) {
-             return cross_entropy_backward(rows, flat_targets, weights, norms, scale * dy.item(),
-                                           {o.smoothing, o.unsmoothed})
-                 .reshape(shape);
-           });
+      .joint(
+          {logits},
+          [=, norms = result.norms, o = options](auto& in, auto dy, auto& dx) {
+            const Tensor of = in[0].reshape({-1, in[0].dim(-1)});
+            dx[0]->add(cross_entropy_backward(of, flat_targets, weights, norms,
+                                              scale * dy[0].item(), {o.smoothing, o.unsmoothed})
+                           .reshape(in[0].shape()));
+          },
+          [=](auto in) {
+            return std::vector{reference::cross_entropy(in[0], targets, mask, options)};
+          });
 }
 
 AffineLogits::operator Var() const {
@@ -186,14 +192,20 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
   }
   if (d.x.defined()) d.x = d.x.reshape(x.shape());
   return record("affine_cross_entropy", scalar(scale * total, x.dtype()))
-      .joint({x, affine.W, affine.b}, [d = std::move(d)](auto dy, const auto& slots) mutable {
-        const double by = dy[0].item();
-        Tensor* gradients[] = {&d.x, &d.W, &d.b};
-        for (std::size_t i = 0; i < 3; ++i) {
-          if (slots[i])
-            slots[i]->add(by == 1 ? std::move(*gradients[i]) : scaled(*gradients[i], by));
-        }
-      });
+      .joint(
+          {x, affine.W, affine.b},
+          [d = std::move(d)](auto&, auto dy, auto& slots) mutable {
+            const double by = dy[0].item();
+            Tensor* gradients[] = {&d.x, &d.W, &d.b};
+            for (std::size_t i = 0; i < 3; ++i) {
+              if (slots[i])
+                slots[i]->add(by == 1 ? std::move(*gradients[i]) : scaled(*gradients[i], by));
+            }
+          },
+          [=, transposed = affine.transposed](auto in) {
+            const Var logits = add_matmul(in[2], in[0], in[1], {.b = transposed});
+            return std::vector{reference::cross_entropy(logits, targets, mask, options)};
+          });
 }
 
 Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels, const Mask& labels_mask,
@@ -202,9 +214,15 @@ Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels, const Ma
                                 flat_mask("ctc_loss", labels_mask, logits), labels.size());
   Ctc result = ctc({logits.value(), mask, labels, labels_mask, options.blank}, recorded(logits));
   return record("ctc_loss", sum(result.loss) * scale)
-      .wrt(logits, [=, d = std::move(result.dlogits)](const Tensor& dy) {
-        return scaled(d, scale * dy.item());
-      });
+      .joint(
+          {logits},
+          [scale, d = std::move(result.dlogits)](auto&, auto dy, auto& dx) {
+            dx[0]->add(scaled(d, scale * dy[0].item()));
+          },
+          [=, blank = options.blank](auto in) {
+            return std::vector{scale *
+                               reference::ctc_loss(in[0], mask, labels, labels_mask, blank)};
+          });
 }
 
 }  // namespace attune

@@ -14,10 +14,18 @@
 
 namespace attune {
 
-/// Accumulates the gradient dx of one value x from all its uses. A pullback adds its contribution
-/// in whichever form is cheapest. The first contribution is stored without a copy. Later ones are
-/// added in place if no other Tensor shares the elements.
-class GradientSlot {
+class Var;
+
+/// Accumulates the gradient dx of one value x from all its uses: SlotOf<Tensor> in backward, and
+/// SlotOf<Var> (record.hpp) in grad, which records the sum.
+template <class V>
+class SlotOf;
+using GradientSlot = SlotOf<Tensor>;
+
+/// A pullback adds its contribution in whichever form is cheapest. The first contribution is stored
+/// without a copy. Later ones are added in place if no other Tensor shares the elements.
+template <>
+class SlotOf<Tensor> {
  public:
   /// dx += gradient, a tensor of x's shape.
   void add(Tensor gradient);
@@ -87,22 +95,9 @@ struct Edge : CacheAllocated {
   /// Runs the pullback. dy: the gradient of each output of the operation, undefined if it got none.
   /// dx: the slot of each target, null if it needs no gradient.
   virtual void run(std::span<const Tensor> dy, std::span<GradientSlot* const> dx) = 0;
-};
-
-template <std::size_t N, class Pullback>
-struct EdgeOf final : Edge {
-  template <class F>
-  EdgeOf(std::array<Target, N>&& from, F&& f)
-      : inputs(std::move(from)), pullback(std::forward<F>(f)) {}
-  std::span<Target> targets() override { return inputs; }
-  void run(std::span<const Tensor> dy, std::span<GradientSlot* const> dx) override {
-    std::array<GradientSlot*, N> each;
-    std::copy_n(dx.begin(), N, each.begin());
-    pullback(dy, each);
-  }
-
-  std::array<Target, N> inputs;
-  Pullback pullback;
+  /// The same with history, for `node`, the operation. Throws if the pullback takes only Tensors.
+  virtual void record(const NodePointer& node, std::span<const Var> dy,
+                      std::span<SlotOf<Var>* const> dx) = 0;
 };
 
 /// One T for each output of an operation; stored inline if there is only one output.

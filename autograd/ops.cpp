@@ -4,23 +4,36 @@
 
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
+#include <attune/autograd/reference.hpp>
 
 namespace attune {
 
 namespace {
 
-/// slope(dy, kept) element by element, but 0 where dy is 0, even if the slope is infinite or NaN:
-/// elements that `where` did not select have gradient 0.
+/// dx, but 0 where dy is 0, even if dx is not finite: elements that `where` did not select have
+/// gradient 0.
+Var guarded(const Var& dy, const Var& dx) {
+  const Tensor lost = (dy.value() == 0) * (1 - isfinite(dx.value()));
+  return any(lost).item() == 0 ? dx : where(lost, 0.0, dx);
+}
+
+/// slope(dy, kept) element by element, guarded.
 template <class Slope>
 Tensor sloped(const char* operation, const Tensor& dy, const Tensor& kept, Slope slope) {
   return zip(operation, dy, kept, [=]<class T>(T d, T v) {
     return detail::select(d != 0, static_cast<T>(slope(d, v)), T(0));
   });
 }
-Tensor times(const Tensor& dy, const Tensor& factor) {
+template <class Slope>
+Var sloped(const char*, const Var& dy, const Var& kept, Slope slope) {
+  return guarded(dy, slope(dy, kept));
+}
+template <Value V>
+V times(const V& dy, const V& factor) {
   return sloped("multiply", dy, factor, std::multiplies<>());
 }
-Tensor over(const Tensor& dy, const Tensor& divisor) {
+template <Value V>
+V over(const V& dy, const V& divisor) {
   return sloped("divide", dy, divisor, std::divides<>());
 }
 
@@ -29,35 +42,51 @@ Tensor selected(const char* operation, const Tensor& dy, const Tensor& mask, boo
   return zip(operation, dy, mask,
              [=]<class T>(T d, T m) { return detail::select((m != 0) == ones, d, T(0)); });
 }
+Var selected(const char*, const Var& dy, const Tensor& mask, bool ones) {
+  return ones ? where(mask, dy, 0.0) : where(mask, 0.0, dy);
+}
+
+Var max_backward(const Var& dy, const Tensor& indices, const Shape& shape, Integer axis) {
+  return where(max_backward(ones(dy.shape(), dy.dtype()), indices, shape, axis),
+               broadcast_to(dy, shape), 0.0);
+}
 
 /// The maximum, recorded as `operation`.
 Var largest(OperationName operation, const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes(operation, x, axes, keep, [operation](const Var& of, int axis) -> Var {
     const auto [values, indices] = max_forward(of.value(), axis, operation);
     return record(operation, values)
-        .wrt(of, [indices = indices, shape = of.shape(), axis](const Tensor& dy) {
+        .wrt(of, [indices = indices, shape = of.shape(), axis](const auto& dy) {
           return max_backward(dy, indices, shape, axis);
         });
+  });
+}
+
+Var sum_to(const Var& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  return record("sum_to", sum_to(x.value(), shape)).wrt(x, [from = x.shape()](const auto& dy) {
+    return broadcast_to(dy, from);
   });
 }
 
 /// y is a where chosen() is 1, else b. The selected operand gets the gradient.
 template <class Chosen>
 Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, Chosen chosen) {
-  const auto share = [=](const Tensor& dy, const Shape& shape, bool of_a) {
+  const auto share = [=](const auto& dy, const Shape& shape, bool of_a) {
     return sum_to(selected(operation, dy, chosen(), of_a), shape);
   };
   return record(operation, y)
-      .wrt(a, [=, shape = a.shape()](const Tensor& dy) { return share(dy, shape, true); })
-      .wrt(b, [=, shape = b.shape()](const Tensor& dy) { return share(dy, shape, false); });
+      .wrt(a, [=, shape = a.shape()](const auto& dy) { return share(dy, shape, true); })
+      .wrt(b, [=, shape = b.shape()](const auto& dy) { return share(dy, shape, false); });
 }
 
 /// dy of a reduction over `axes`, broadcast along the reduced axes.
-Tensor spread(const Tensor& dy, const Shape& shape, const Axes& axes) {
-  if (axes.empty()) return broadcast_to(dy.reshape(Shape()), shape);
+template <Value V>
+V spread(const V& dy, const Shape& shape, const Axes& axes) {
+  if (axes.empty()) return broadcast_to(reshape(dy, Shape()), shape);
   Shape kept = shape;
   for (int axis : axes) kept = kept.with(axis, 1);
-  return broadcast_to(dy.reshape(kept), shape);
+  return broadcast_to(reshape(dy, kept), shape);
 }
 
 std::vector<Tensor> values_of(const std::vector<Var>& vars) {
@@ -72,96 +101,133 @@ std::vector<Tensor> values_of(const std::vector<Var>& vars) {
 
 Var operator+(const Var& a, const Var& b) {
   return record("add", a.value() + b.value())
-      .wrt(a, [shape = a.shape()](const Tensor& dy) { return sum_to(dy, shape); })
-      .wrt(b, [shape = b.shape()](const Tensor& dy) { return sum_to(dy, shape); });
+      .wrt(a, [shape = a.shape()](const auto& dy) { return sum_to(dy, shape); })
+      .wrt(b, [shape = b.shape()](const auto& dy) { return sum_to(dy, shape); });
 }
 
 Var operator-(const Var& a, const Var& b) {
   return record("subtract", a.value() - b.value())
-      .wrt(a, [shape = a.shape()](const Tensor& dy) { return sum_to(dy, shape); })
-      .wrt(b, [shape = b.shape()](const Tensor& dy) { return -sum_to(dy, shape); });
+      .wrt(a, [shape = a.shape()](const auto& dy) { return sum_to(dy, shape); })
+      .wrt(b, [shape = b.shape()](const auto& dy) { return -sum_to(dy, shape); });
 }
 
 Var operator*(const Var& a, const Var& b) {
   return record("multiply", a.value() * b.value())
-      .wrt(a, [b = b.value(),
-               shape = a.shape()](const Tensor& dy) { return sum_to(times(dy, b), shape); })
-      .wrt(b, [a = a.value(), shape = b.shape()](const Tensor& dy) {
-        return sum_to(times(dy, a), shape);
+      .wrt(a, [b, shape = a.shape()]<class V>(
+                  const V& dy) { return sum_to(times(dy, captured<V>(b)), shape); })
+      .wrt(b, [a, shape = b.shape()]<class V>(const V& dy) {
+        return sum_to(times(dy, captured<V>(a)), shape);
       });
 }
 
 Var operator/(const Var& a, const Var& b) {
-  const Tensor y = a.value() / b.value();
-  return record("divide", y)
-      .wrt(a, [b = b.value(),
-               shape = a.shape()](const Tensor& dy) { return sum_to(over(dy, b), shape); })
-      .wrt(b, [y, b = b.value(), shape = b.shape()](const Tensor& dy) {
-        return sum_to(over(-times(dy, y), b), shape);
+  return record("divide", a.value() / b.value())
+      .wrt(a, [b, shape = a.shape()]<class V>(
+                  const V& dy) { return sum_to(over(dy, captured<V>(b)), shape); })
+      .wrt(b, [b]<class V>(const V& dy, const V& y) {
+        return sum_to(over(V(-times(dy, y)), captured<V>(b)), b.shape());
       });
 }
 
 Var operator+(const Var& a, double b) {
-  return record("add", a.value() + b).wrt(a, [](const Tensor& dy) { return dy; });
+  return record("add", a.value() + b).wrt(a, [](const auto& dy) { return dy; });
 }
 Var operator-(const Var& a, double b) { return a + -b; }
 Var operator*(const Var& a, double b) {
-  return record("multiply", a.value() * b).wrt(a, [b](const Tensor& dy) {
-    return std::isfinite(static_cast<float>(b)) ? dy * b : times(dy, scalar(b, dy.dtype()));
+  return record("multiply", a.value() * b).wrt(a, [b]<class V>(const V& dy) -> V {
+    return std::isfinite(static_cast<float>(b)) ? dy * b : times(dy, V(scalar(b, dy.dtype())));
   });
 }
 Var operator/(const Var& a, double b) {
-  return record("divide", a.value() / b).wrt(a, [b](const Tensor& dy) {
-    return static_cast<float>(b) != 0 ? dy / b : over(dy, scalar(b, dy.dtype()));
+  return record("divide", a.value() / b).wrt(a, [b]<class V>(const V& dy) -> V {
+    return static_cast<float>(b) != 0 ? dy / b : over(dy, V(scalar(b, dy.dtype())));
   });
 }
 Var operator+(double a, const Var& b) { return b + a; }
-Var operator-(double a, const Var& b) { return Var(scalar(a, b.dtype())) - b; }
+Var operator-(double a, const Var& b) {
+  return record("subtract", a - b.value()).wrt(b, [](const auto& dy) { return -dy; });
+}
 Var operator*(double a, const Var& b) { return b * a; }
-Var operator/(double a, const Var& b) { return Var(scalar(a, b.dtype())) / b; }
+Var operator/(double a, const Var& b) {
+  return record("divide", a / b.value()).wrt(b, [b]<class V>(const V& dy, const V& y) {
+    return over(V(-times(dy, y)), captured<V>(b));
+  });
+}
 Var operator-(const Var& x) {
-  return record("negate", -x.value()).wrt(x, [](const Tensor& dy) { return -dy; });
+  return record("negate", -x.value()).wrt(x, [](const auto& dy) { return -dy; });
 }
 
 // Functions of one element
 
-#define ATTUNE_FUNCTION(name, kept, formula, gradient)                                         \
-  Var name(const Var& input) {                                                                 \
-    const Tensor &x = input.value(), y = name(x);                                              \
-    const auto slope = []<class T>([[maybe_unused]] T dy, [[maybe_unused]] T kept) {           \
-      return static_cast<T>(gradient);                                                         \
-    };                                                                                         \
-    return record(#name, y).wrt(                                                               \
-        input, [slope, of = kept](const Tensor& dy) { return sloped(#name, dy, of, slope); }); \
+namespace {
+
+// What the gradients in functions.inc use, for numbers and for Vars.
+using detail::finite;
+using detail::select;
+template <class T>
+double wide(T x) {
+  return x;
+}
+Var wide(const Var& x) { return x; }
+Var finite(const Var& x) { return x; }
+Var select(const Tensor& condition, const Var& a, const Var& b) { return where(condition, a, b); }
+template <class T>
+T zero(const T&) {
+  return 0;
+}
+Var zero(const Var& x) { return zeros(x.shape(), x.dtype()); }
+
+/// An operation whose pullback keeps x, or y.
+template <class Slope>
+Var keeps_x(OperationName operation, const Var& x, const Tensor& y, Slope slope) {
+  return record(operation, y).wrt(x, [=]<class V>(const V& dy) {
+    return sloped(operation, dy, captured<V>(x), slope);
+  });
+}
+template <class Slope>
+Var keeps_y(OperationName operation, const Var& x, const Tensor& y, Slope slope) {
+  return record(operation, y).wrt(x, [=]<class V>(const V& dy, const V& of) {
+    return sloped(operation, dy, of, slope);
+  });
+}
+
+}  // namespace
+
+#define ATTUNE_FUNCTION(name, kept, formula, gradient)                                             \
+  Var name(const Var& input) {                                                                     \
+    const auto slope = []<class T>([[maybe_unused]] const T& dy, [[maybe_unused]] const T& kept) { \
+      using std::exp, std::sin, std::cos;                                                          \
+      return gradient;                                                                             \
+    };                                                                                             \
+    return keeps_##kept(#name, input, name(input.value()), slope);                                 \
   }
 #include <attune/tensor/functions.inc>
 
 Var gelu(const Var& x) {
-  return record("gelu", gelu(x.value())).wrt(x, [x = x.value()](const Tensor& dy) {
-    return gelu_backward(x, dy);
-  });
+  return record("gelu", gelu(x.value()))
+      .joint(
+          {x}, [](auto& in, auto dy, auto& dx) { dx[0]->add(gelu_backward(in[0], dy[0])); },
+          [](auto in) { return std::vector{reference::gelu(in[0])}; });
 }
 
 Var power(const Var& a, const Var& b) {
-  const Tensor y = power(a.value(), b.value());
-  const auto by_a = [](auto x, auto p) { return p == 0 ? 0 : p * std::pow(x, p - 1); };
-  const auto by_b = [](auto v, auto x) {  // 0 at x = 0 for b >= 0: the limit from b > 0
-    return v == 0 || (x == 0 && v == 1) ? 0 : v * std::log(x);
-  };
-  return record("power", y)
+  return record("power", power(a.value(), b.value()))
       .wrt(a,
-           [=, a = a.value(), b = b.value()](const Tensor& dy) {
-             return sum_to(times(dy, zip("power", a, b, by_a)), a.shape());
+           [a, b]<class V>(const V& dy) {
+             const V &x = captured<V>(a), &p = captured<V>(b);
+             return sum_to(times(dy, V(where(p == 0, 0.0, p * power(x, p - 1)))), a.shape());
            })
-      .wrt(b, [=, a = a.value(), shape = b.shape()](const Tensor& dy) {
-        return sum_to(times(dy, zip("power", y, a, by_b)), shape);
+      .wrt(b, [a, shape = b.shape()]<class V>(const V& dy, const V& y) {
+        const V& x = captured<V>(a);  // 0 at x = 0 for b >= 0: the limit from b > 0
+        const Tensor zero = (y == 0) + (x == 0) * (y == 1);
+        return sum_to(times(dy, V(where(zero != 0, 0.0, y * log(x)))), shape);
       });
 }
 
 Var power(const Var& a, double b) {
-  return record("power", power(a.value(), b)).wrt(a, [b, a = a.value()](const Tensor& dy) {
+  return record("power", power(a.value(), b)).wrt(a, [b, a]<class V>(const V& dy) -> V {
     if (b == 0) return zeros(a.shape(), a.dtype());  // at a = 0 too
-    return times(dy, power(a, b - 1) * b);
+    return times(dy, V(power(captured<V>(a), b - 1) * b));
   });
 }
 
@@ -188,18 +254,19 @@ Var where(const Mask& mask, const Var& a, const Var& b) {
 Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose) {
   Recording sum = record(y.defined() ? OperationName("add_matmul") : OperationName("matmul"),
                          add_matmul(y.value(), a.value(), b.value(), transpose));
-  sum.wrt(y, [shape = y.shape()](const Tensor& dc) { return sum_to(dc, shape); });
+  sum.wrt(y, [shape = y.shape()](const auto& dc) { return sum_to(dc, shape); });
   // C = A·B:  dA = dC·Bᵀ, transposed if A is.
-  sum.wrt(a, [b = b.value(), transpose](const Tensor& dc) {
-    return transpose.a ? matmul(b, dc, {.a = transpose.b, .b = true})
-                       : matmul(dc, b, {.b = !transpose.b});
+  sum.wrt(a, [b, transpose]<class V>(const V& dc) {
+    return transpose.a ? matmul(captured<V>(b), dc, {.a = transpose.b, .b = true})
+                       : matmul(dc, captured<V>(b), {.b = !transpose.b});
   });
   // dB = Aᵀ·dC, deferred until all uses of B are known.
-  sum.wrt(b, [a = a.value(), transpose](const Tensor& dc, GradientSlot& db) {
+  sum.wrt(b, [a, transpose]<class V>(const V& dc, SlotOf<V>& db) {
+    const V& x = captured<V>(a);
     if (transpose.a) {
-      db.add(transpose.b ? matmul(dc, a, {.a = true, .b = true}) : matmul(a, dc));
+      db.add(transpose.b ? matmul(dc, x, {.a = true, .b = true}) : matmul(x, dc));
     } else {
-      transpose.b ? db.add_product(dc, a) : db.add_product(a, dc);
+      transpose.b ? db.add_product(dc, x) : db.add_product(x, dc);
     }
   });
   return sum;
@@ -213,28 +280,30 @@ Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   if (b.rank() == 2 && a.rank() > 2 && !transpose.a) return matmul(a, b, transpose);
   return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
       .wrt(a,  // dA = dC·Bᵀ, transposed if A is
-           [b = b.value(), transpose, shape = a.shape()](const Tensor& dc) {
-             return sum_to(transpose.a ? batched_matmul(b, dc, {.a = transpose.b, .b = true})
-                                       : batched_matmul(dc, b, {.b = !transpose.b}),
+           [b, transpose, shape = a.shape()]<class V>(const V& dc) {
+             const V& x = captured<V>(b);
+             return sum_to(transpose.a ? batched_matmul(x, dc, {.a = transpose.b, .b = true})
+                                       : batched_matmul(dc, x, {.b = !transpose.b}),
                            shape);
            })
       .wrt(b,  // dB = Aᵀ·dC, transposed if B is
-           [a = a.value(), transpose, shape = b.shape()](const Tensor& dc) {
-             return sum_to(transpose.b ? batched_matmul(dc, a, {.a = true, .b = transpose.a})
-                                       : batched_matmul(a, dc, {.a = !transpose.a}),
+           [a, transpose, shape = b.shape()]<class V>(const V& dc) {
+             const V& x = captured<V>(a);
+             return sum_to(transpose.b ? batched_matmul(dc, x, {.a = true, .b = transpose.a})
+                                       : batched_matmul(x, dc, {.a = !transpose.a}),
                            shape);
            });
 }
 
 Var sum(const Var& x, const Axes& axes, KeepAxes keep) {
   return record("sum", sum(x.value(), axes, keep))
-      .wrt(x, [shape = x.shape(), axes](const Tensor& dy) { return spread(dy, shape, axes); });
+      .wrt(x, [shape = x.shape(), axes](const auto& dy) { return spread(dy, shape, axes); });
 }
 
 Var mean(const Var& x, const Axes& axes, KeepAxes keep) {
   return record("mean", mean(x.value(), axes, keep))
-      .wrt(x, [shape = x.shape(), axes](const Tensor& dy) {
-        return spread(dy / static_cast<double>(reduced_size(shape, axes)), shape, axes);
+      .wrt(x, [shape = x.shape(), axes]<class V>(const V& dy) {
+        return spread(V(dy / static_cast<double>(reduced_size(shape, axes))), shape, axes);
       });
 }
 
@@ -244,68 +313,87 @@ Var min(const Var& x, const Axes& axes, KeepAxes keep) { return -largest("min", 
 Var prod(const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes("prod", x, axes, keep, [](const Var& of, int axis) -> Var {
     return record("prod", prod_forward(of.value(), axis))
-        .wrt(of, [x = of.value(), axis](const Tensor& dy) { return prod_backward(x, dy, axis); });
+        .joint(
+            {of},
+            [axis](auto& in, auto dy, auto& dx) { dx[0]->add(prod_backward(in[0], dy[0], axis)); },
+            [axis](auto in) { return std::vector{reference::prod(in[0], axis)}; });
   });
 }
 
 Var norm(const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes("norm", x, axes, keep, [](const Var& of, int axis) -> Var {
-    const Tensor y = norm(of.value(), axis, KeepAxes::yes);
-    return record("norm", y).wrt(of, [y, x = of.value()](const Tensor& dy) {
-      return times(dy, zip("norm", x, y, [](auto v, auto n) { return n == 0 ? n : v / n; }));
-    });
+    return record("norm", norm(of.value(), axis, KeepAxes::yes))
+        .wrt(of, [x = of]<class V>(const V& dy, const V& y) {
+          const auto zero = y == 0;
+          return times(dy, V(where(zero, 0.0, captured<V>(x) / where(zero, 1.0, y))));
+        });
   });
 }
 
 Var log_sum_exp(const Var& x, const Axes& axes, KeepAxes keep) {
   return over_axes("log_sum_exp", x, axes, keep, [](const Var& of, int axis) -> Var {
     return record("log_sum_exp", log_sum_exp(of.value(), axis, KeepAxes::yes))
-        .wrt(of, [x = of.value(), axis](const Tensor& dy) {
-          return times(dy, softmax(x, axis));  // more accurate than exp(x - y), as y is rounded
+        .wrt(of, [x = of, axis]<class V>(const V& dy) {
+          // More accurate than exp(x - y), as y is rounded.
+          return times(dy, softmax(captured<V>(x), axis));
         });
   });
 }
 
+namespace {
+
+Var softmax_backward(const Var& y, const Var& dy, Integer axis) {
+  return y * (dy - sum(y * dy, {axis}, KeepAxes::yes));
+}
+
+Var sparsemax_backward(const Var& y, const Var& dy, Integer axis) {
+  const Tensor support = y > 0;
+  const Tensor count = maximum(sum(support, {axis}, KeepAxes::yes), 1);
+  return support * (dy - sum(support * dy, {axis}, KeepAxes::yes) / count);
+}
+
+}  // namespace
+
 Var softmax(const Var& x, Integer axis, const Mask& mask) {
-  const Tensor y = softmax(x.value(), axis, mask);
-  return record("softmax", y).wrt(x, [y, axis](const Tensor& dy) {
-    return softmax_backward(y, dy, axis);
-  });
+  return record("softmax", softmax(x.value(), axis, mask))
+      .wrt(x, [axis]<class V>(const V& dy, const V& y) { return softmax_backward(y, dy, axis); });
 }
 
 Var log_softmax(const Var& x, Integer axis) {
-  const Tensor y = log_softmax(x.value(), axis);
-  return record("log_softmax", y).wrt(x, [y, axis](const Tensor& dy) {
-    return dy - times(sum(dy, {axis}, KeepAxes::yes), exp(y));
-  });
+  return record("log_softmax", log_softmax(x.value(), axis))
+      .wrt(x, [axis]<class V>(const V& dy, const V& y) {
+        return dy - times(V(sum(dy, {axis}, KeepAxes::yes)), exp(y));
+      });
 }
 
 Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon) {
   LayerNormForward forward = layer_norm_forward(x.value(), gain.value(), bias.value(), epsilon);
   const Tensor y = std::exchange(forward.y, {});  // not needed by backward
   return record("layer_norm", y)
-      .joint({x, gain, bias},
-             [forward, x = x.value(), gain = gain.value()](auto dy, const auto& slots) {
-               const auto& [dx, dgain, dbias] = slots;
-               const LayerNormBackward d = layer_norm_backward(x, gain, forward, dy[0]);
-               if (dx) dx->add(d.dx);
-               if (dgain) dgain->add(d.dgain);
-               if (dbias) dbias->add(d.dbias);
-             });
+      .joint(
+          {x, gain, bias},
+          [forward](auto& in, auto dy, auto& slots) {
+            const auto& [dx, dgain, dbias] = slots;
+            const LayerNormBackward d = layer_norm_backward(in[0], in[1], forward, dy[0]);
+            if (dx) dx->add(d.dx);
+            if (dgain) dgain->add(d.dgain);
+            if (dbias) dbias->add(d.dbias);
+          },
+          [epsilon](auto in) {
+            return std::vector{reference::layer_norm(in[0], in[1], in[2], epsilon)};
+          });
 }
 
 Var sparsemax(const Var& x, Integer axis, const Mask& mask) {
-  const Tensor y = sparsemax(x.value(), axis, mask);
-  return record("sparsemax", y).wrt(x, [y, axis](const Tensor& dy) {
-    return sparsemax_backward(y, dy, axis);
-  });
+  return record("sparsemax", sparsemax(x.value(), axis, mask))
+      .wrt(x, [axis]<class V>(const V& dy, const V& y) { return sparsemax_backward(y, dy, axis); });
 }
 
 // Arrangement
 
 Var reshape(const Var& x, const Shape& shape) {
-  return record("reshape", x.value().reshape(shape)).wrt(x, [shape = x.shape()](const Tensor& dy) {
-    return dy.reshape(shape);
+  return record("reshape", x.value().reshape(shape)).wrt(x, [shape = x.shape()](const auto& dy) {
+    return reshape(dy, shape);
   });
 }
 
@@ -318,14 +406,18 @@ Var slice(const Var& x, Integer axis, Integer begin, Integer end) {
   const Index n = x.dim(axis), first = begin + (begin < 0 ? n : 0), last = end + (end < 0 ? n : 0);
   return record("slice",
                 axis == 0 ? x.value().slice(first, last) : slice(x.value(), axis, begin, end))
-      .wrt(x, [axis, first](const Tensor& dy, GradientSlot& dx) {
-        add_to_slice(dx.accumulator(), dy, axis, first);
+      .wrt(x, [axis, first, n]<class V>(const V& dy, SlotOf<V>& dx) {
+        if constexpr (std::is_same_v<V, Tensor>) {
+          add_to_slice(dx.accumulator(), dy, axis, first);
+        } else {
+          dx.add(pad(dy, axis, first, n - first - dy.dim(axis)));
+        }
       });
 }
 
 Var broadcast_to(const Var& x, const Shape& shape) {
   return record("broadcast_to", broadcast_to(x.value(), shape))
-      .wrt(x, [from = x.shape()](const Tensor& dy) { return sum_to(dy, from); });
+      .wrt(x, [from = x.shape()](const auto& dy) { return sum_to(dy, from); });
 }
 
 Var permute(const Var& x, const Axes& axes) {
@@ -333,11 +425,11 @@ Var permute(const Var& x, const Axes& axes) {
   std::vector<int> inverse(axes.size());
   for (std::size_t i = 0; i < axes.size(); ++i)
     inverse[x.shape().axis(axes[i])] = static_cast<int>(i);
-  return record("permute", y).wrt(x, [inverse](const Tensor& dy) { return permute(dy, inverse); });
+  return record("permute", y).wrt(x, [inverse](const auto& dy) { return permute(dy, inverse); });
 }
 
 Var transpose(const Var& x, Integer axis_a, Integer axis_b) {
-  return record("transpose", transpose(x.value(), axis_a, axis_b)).wrt(x, [=](const Tensor& dy) {
+  return record("transpose", transpose(x.value(), axis_a, axis_b)).wrt(x, [=](const auto& dy) {
     return transpose(dy, axis_a, axis_b);
   });
 }
@@ -347,7 +439,7 @@ Var concat(const std::vector<Var>& parts, Integer axis) {
   Index begin = 0;
   for (const Var& part : parts) {
     const Index end = begin + part.dim(axis);
-    result.wrt(part, [axis, begin, end](const Tensor& dy) { return slice(dy, axis, begin, end); });
+    result.wrt(part, [axis, begin, end](const auto& dy) { return slice(dy, axis, begin, end); });
     begin = end;
   }
   return result;
@@ -358,9 +450,9 @@ Var stack(const std::vector<Var>& parts, Integer axis) {
   axis = y.shape().axis(axis);
   Recording result = record("stack", y);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    result.wrt(parts[i], [=, shape = parts[i].shape()](const Tensor& dy) {
+    result.wrt(parts[i], [=, shape = parts[i].shape()]<class V>(const V& dy) -> V {
       const auto index = static_cast<Index>(i);
-      return axis == 0 ? dy[index] : slice(dy, axis, index, index + 1).reshape(shape);
+      return axis == 0 ? dy[index] : reshape(slice(dy, axis, index, index + 1), shape);
     });
   }
   return result;
@@ -368,13 +460,13 @@ Var stack(const std::vector<Var>& parts, Integer axis) {
 
 Var pad(const Var& x, Integer axis, Integer before, Integer after, double value) {
   const Tensor y = pad(x.value(), axis, before, after, value);
-  return record("pad", y).wrt(x, [axis, before, end = y.dim(axis) - after](const Tensor& dy) {
+  return record("pad", y).wrt(x, [axis, before, end = y.dim(axis) - after](const auto& dy) {
     return slice(dy, axis, before, end);
   });
 }
 
 Var cumsum(const Var& x, Integer axis, Direction direction) {
-  return record("cumsum", cumsum(x.value(), axis, direction)).wrt(x, [=](const Tensor& dy) {
+  return record("cumsum", cumsum(x.value(), axis, direction)).wrt(x, [=](const auto& dy) {
     const bool forward = direction == Direction::forward;
     return cumsum(dy, axis, forward ? Direction::backward : Direction::forward);
   });
@@ -382,20 +474,33 @@ Var cumsum(const Var& x, Integer axis, Direction direction) {
 
 Var gather(const Var& x, const Tensor& ids, Integer axis) {
   return record("gather", gather(x.value(), ids, axis))
-      .wrt(x, [ids, axis](const Tensor& dy, GradientSlot& dx) {
-        scatter_add_in_place(dx.accumulator(), ids, dy, axis);
+      .wrt(x, [ids, axis, shape = x.shape()]<class V>(const V& dy, SlotOf<V>& dx) {
+        if constexpr (std::is_same_v<V, Tensor>) {
+          scatter_add_in_place(dx.accumulator(), ids, dy, axis);
+        } else {
+          dx.add(scatter_add(zeros(shape, dy.dtype()), ids, dy, axis));
+        }
       });
 }
 
 Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, Integer axis) {
   return record("scatter_add", scatter_add(x.value(), ids, rows.value(), axis))
-      .wrt(x, [](const Tensor& dy) { return dy; })
-      .wrt(rows, [=](const Tensor& dy) { return gather(dy, ids, axis); });
+      .wrt(x, [](const auto& dy) { return dy; })
+      .wrt(rows, [ids, axis](const auto& dy) { return gather(dy, ids, axis); });
 }
+
+namespace {
+
+Var unfold_backward(const Var& x, Integer steps, const UnfoldOptions& options) {
+  return record("unfold", unfold_backward(x.value(), steps, options))
+      .wrt(x, [options](const auto& dy) { return unfold(dy, options); });
+}
+
+}  // namespace
 
 Var unfold(const Var& x, const UnfoldOptions& options) {
   return record("unfold", unfold(x.value(), options))
-      .wrt(x, [steps = x.dim(0), options](const Tensor& dy) {
+      .wrt(x, [steps = x.dim(0), options](const auto& dy) {
         return unfold_backward(dy, steps, options);
       });
 }

@@ -2,12 +2,29 @@
 // operations. Tests compare values and gradients of the fused operations with these.
 #pragma once
 
+#include <cmath>
+#include <limits>
+#include <numbers>
+
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/recurrent.hpp>
 
 namespace attune::reference {
+
+/// x σ(2u), u = √(2/π) (x + 0.044715 x³)
+inline Var gelu(const Var& x) {
+  constexpr double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  return x * sigmoid(c * (x + 0.044715 * x * x * x));
+}
+
+/// Π_i x_i along an axis, which is kept with extent 1
+inline Var prod(const Var& x, int axis) {
+  Var y = ones(x.shape().with(axis, 1), x.dtype());
+  for (Index i = 0; i < x.dim(axis); ++i) y = y * slice(x, axis, i, i + 1);
+  return y;
+}
 
 /// The k-th block of n columns.
 inline Var block(const Var& x, Index k, Index n) { return slice(x, -1, k * n, (k + 1) * n); }
@@ -19,7 +36,7 @@ inline Var or_zeros(const Var& x, const Shape& shape, DType dtype) {
 /// `updated` where the mask of step t is 1, `old` where it is 0.
 inline Var masked(const Mask& mask, Index t, const Var& updated, const Var& old) {
   if (!mask.defined()) return updated;
-  const Tensor m = mask[t].reshape({-1, 1});
+  const Tensor m = mask[t].to(old.dtype()).reshape({-1, 1});
   return m * updated + (1.0 - m) * old;
 }
 
@@ -111,13 +128,14 @@ inline Var weighted_sum(const Var& weights, const Var& memory) {
 
 /// y_i = e^{x_i} / Σ_j e^{x_j}, over the positions whose mask is 1
 inline Var softmax(const Var& x, Integer axis, const Mask& mask = {}) {
-  const Var e = mask.defined() ? exp(x) * mask : exp(x);
-  return e / sum(e, {axis}, KeepAxes::yes);
+  const Mask used = mask.defined() ? mask : Mask(scalar(1, x.dtype()));
+  const Var seen = where(used, x, -std::numeric_limits<double>::infinity());
+  return where(used, exp(x - log_sum_exp(seen, {axis}, KeepAxes::yes)), 0.0);
 }
 
 /// y_i = x_i - log Σ_j e^{x_j}
 inline Var log_softmax(const Var& x, Integer axis) {
-  return x - log(sum(exp(x), {axis}, KeepAxes::yes));
+  return x - log_sum_exp(x, {axis}, KeepAxes::yes);
 }
 
 /// y = gain ⊙ (x - μ) / √(σ² + ε) + bias, with the mean μ and the variance σ² (divided by N) of
@@ -161,9 +179,41 @@ inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor&
   const Tensor smoothed =
       (1 - options.smoothing) * onehot + shares * (options.smoothing / sum(shares).item());
   const Var losses = -sum(smoothed * reference::log_softmax(logits, -1), {-1});
-  const Tensor used = mask.defined() ? mask : ones(targets.shape(), logits.dtype());
-  const Var total = sum(losses * used);
+  const Tensor used =
+      mask.defined() ? mask.to(logits.dtype()) : ones(targets.shape(), logits.dtype());
+  const Var total = sum(where(used != 0, losses, 0.0) * used);
   return options.reduction == Reduction::sum ? total : total / sum(used).item();
+}
+
+/// Connectionist temporal classification, Σ_b -log p(labels_b)  (Graves et al., 2006, section 4.1):
+/// l' are the labels with a blank before, between and after them, and
+///     α_t(s) = y_t(l'_s) (α_{t-1}(s) + α_{t-1}(s - 1) + α_{t-1}(s - 2)),
+/// where the last term requires that l'_s is neither the blank nor l'_{s-2}. With logarithms.
+inline Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels,
+                    const Mask& labels_mask, std::int32_t blank = 0) {
+  constexpr double never = -1e30;  // log 0, but finite
+  const Index B = logits.dim(1), U = labels.dim(0), L = 2 * U + 1;
+  const DType dtype = logits.dtype();
+  const Tensor blanks = full({B, 1}, blank, DType::i32);
+  std::vector<Tensor> columns = {blanks};  // of l'
+  for (Index u = 0; u < U; ++u)
+    columns.insert(columns.end(), {transpose(labels.slice(u, u + 1), 0, 1), blanks});
+  const Tensor symbols = concat(columns, 1);
+  const Tensor s = arange(L, dtype);
+  const auto from = [&](const Var& a, Index n) {  // α_{t-1}(s - n)
+    return slice(pad(a, 1, n, 0, never), 1, 0, L);
+  };
+  const Tensor skips =
+      (symbols != blank) * (slice(pad(symbols, 1, 2, 0, blank), 1, 0, L) != symbols);
+  const Tensor ends = 2.0 * sum(labels_mask.to(dtype), 0).reshape({B, 1});  // the last blank
+  Var alpha = broadcast_to(where(s == 0, 0.0, Var(full({L}, never, dtype))), {B, L});
+  const Var y = log_softmax(logits);
+  for (Index t = 0; t < logits.dim(0); ++t) {
+    const Var before = t == 0 ? from(alpha, 1) : where(skips, from(alpha, 2), never);
+    const Var paths = log_sum_exp(stack({alpha, from(alpha, 1), before}), 0);
+    alpha = where(mask[t].reshape({B, 1}), paths + take_along_axis(y[t], symbols, 1), alpha);
+  }
+  return -sum(log_sum_exp(where((s == ends) + (s == ends - 1), alpha, never), 1));
 }
 
 }  // namespace attune::reference

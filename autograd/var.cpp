@@ -1,3 +1,4 @@
+#include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/var.hpp>
 #include <attune/tensor/arrange.hpp>
@@ -7,8 +8,13 @@ namespace attune {
 Var Var::operator[](Integer t) const {
   const Tensor row = value()[t];
   if (t < 0) t = t + dim(0);
-  return record("slice", row).wrt(*this, [t](const Tensor& dy, GradientSlot& dx) {
-    add_to_slice(dx.accumulator(), dy.reshape(dy.shape().inserted(0, 1)), 0, t);
+  return record("slice", row).wrt(*this, [t, n = dim(0)]<class V>(const V& dy, SlotOf<V>& dx) {
+    const V part = reshape(dy, dy.shape().inserted(0, 1));
+    if constexpr (std::is_same_v<V, Tensor>) {
+      add_to_slice(dx.accumulator(), part, 0, t);
+    } else {
+      dx.add(pad(part, 0, t, n - 1 - t));
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 #include <attune/autograd/anomaly.hpp>
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
+#include <attune/autograd/grad.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/autograd/ops.hpp>

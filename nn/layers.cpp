@@ -29,7 +29,7 @@ void check_sequence(const char* operation, const Sequence& sequence) {
 
 Var outside_of_training(const Var& x, const char* what) {
   if (!x.requires_gradient()) return x;
-  return record("outside_of_training", x.value()).wrt(x, [what](const Tensor& dy) {
+  return record("outside_of_training", x.value()).wrt(x, [what](const auto& dy) {
     static std::atomic_flag warned;
     if (!attune::detail::thread_state.checks_gradients && !warned.test_and_set()) {
       std::fprintf(stderr,

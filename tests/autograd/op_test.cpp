@@ -76,6 +76,15 @@ TEST_CASE("Ops: values equal loops over elements, or their definition with its g
   for_each_op(large_op_cases(), check);
 }
 
+TEST_CASE("Ops: gradients of gradients equal central differences") {
+  for_each_op(op_cases(), [](const OpCase& op) {
+    GradcheckResult result = gradcheck(of(op, op.f), op.inputs, {.tolerance = 1e-5, .order = 2});
+    if (result.rough)
+      result = gradcheck(of(op, op.f), op.inputs, {.tolerance = 1e-5, .step = 1e-5, .order = 2});
+    CHECK(result);
+  });
+}
+
 TEST_CASE("Ops: gradients equal central differences, also at larger inputs") {
   for_each_op(op_cases(), [](const OpCase& op) {
     for (const double scale : {1.0, op.largest}) {

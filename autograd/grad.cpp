@@ -1,0 +1,245 @@
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <attune/autograd/grad.hpp>
+#include <attune/autograd/ops.hpp>
+#include <attune/autograd/record.hpp>
+#include <attune/tensor/fail.hpp>
+#include <attune/tensor/random.hpp>
+
+namespace attune {
+
+void SlotOf<Var>::add(const Var& gradient) { sum_ = sum_.defined() ? sum_ + gradient : gradient; }
+
+void SlotOf<Var>::add_product(const Var& a, const Var& b, Integer column) {
+  const Var product = matmul(reshape(a, {-1, a.dim(-1)}), reshape(b, {-1, b.dim(-1)}), {.a = true});
+  add(product.shape() == shape_ ? product
+                                : pad(product, 1, column, shape_[1] - column - product.dim(1)));
+}
+
+namespace {
+
+/// A recorded backward pass from several results. Inputs have smaller ids than their users.
+class GradWalk {
+ public:
+  /// `ends_at_x`: takes the histories of x for constants.
+  GradWalk(std::span<const Var> y, std::span<const Var> dy, std::span<const Var> x,
+           bool ends_at_x = false)
+      : ends_at_x_(ends_at_x) {
+    for (const Var& one : x) requested_.insert(one.node().get());
+    leading_ = requested_;
+    for (const Var& one : y)
+      if (one.node()) nodes_.emplace(one.node()->id, one.node());
+    for (auto at = nodes_.rbegin(); at != nodes_.rend(); ++at)
+      for (detail::Edge* edge = at->second->edges; edge; edge = edge->next)
+        for (const detail::Target& input : edge->targets())
+          if (input.node) nodes_.emplace(input.node->id, input.node);
+    for (const auto& [id, node] : nodes_) {
+      bool leads = node->walked;  // its pullbacks are freed: visiting it throws
+      for (detail::Edge* edge = node->edges; edge; edge = edge->next)
+        leads |= std::ranges::any_of(edge->targets(), [&](auto& input) { return needed(input); });
+      if (leads) leading_.insert(node.get());
+    }
+    for (std::size_t i = 0; i < y.size(); ++i)
+      if (dy[i].defined() && leads(y[i])) slot(*y[i].node().get(), y[i].output()).add(dy[i]);
+    for (auto at = nodes_.rbegin(); at != nodes_.rend(); ++at) visit(at->second);
+  }
+
+  /// The gradient of x; undefined if no result depends on it.
+  Var of(const Var& x) const {
+    const auto at = slots_.find(x.node().get());
+    return at == slots_.end() ? Var() : at->second[x.output()].sum();
+  }
+  bool leads(const Var& y) const { return leading_.contains(y.node().get()); }
+
+ private:
+  bool needed(const detail::Target& input) const {
+    return input.node && leading_.contains(input.node.get());
+  }
+  SlotOf<Var>& slot(detail::Node& node, std::uint32_t output) {
+    std::vector<SlotOf<Var>>& all = slots_[&node];
+    if (all.empty())
+      for (const auto& one : node.outputs) all.emplace_back(one.shape);
+    return all[output];
+  }
+
+  void visit(const detail::NodePointer& node) {
+    const auto at = slots_.find(node.get());
+    if (at == slots_.end()) return;
+    std::vector<Var> dy;
+    for (const SlotOf<Var>& one : at->second) dy.push_back(one.sum());
+    const detail::ScopedValue scope(detail::thread_state.pullback, {node->operation, node->id});
+    const bool requested = requested_.contains(node.get());
+    if (requested && ends_at_x_) return;
+    if (node->walked && !requested)
+      fail("grad", "backward has run on this {} before; its pullbacks are freed", node->operation);
+    for (detail::Edge* edge = node->edges; edge; edge = edge->next) {
+      const std::span<detail::Target> inputs = edge->targets();
+      std::vector<SlotOf<Var>*> dx(inputs.size());
+      bool used = false;
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!needed(inputs[i])) continue;
+        dx[i] = &slot(*inputs[i].node.get(), inputs[i].output);
+        used = true;
+      }
+      if (used) edge->record(node, dy, dx);
+    }
+  }
+
+  const bool ends_at_x_;
+  std::map<std::uint64_t, detail::NodePointer> nodes_;
+  std::unordered_set<const detail::Node*> requested_, leading_;  // leading to a requested one
+  std::unordered_map<const detail::Node*, std::vector<SlotOf<Var>>> slots_;
+};
+
+/// The same value, with the gradients of its uses apart from those of other uses of x.
+Var alias(const Var& x) {
+  return record("alias", x.value()).wrt(x, [](const auto& dy) { return dy; });
+}
+
+}  // namespace
+
+namespace detail {
+
+void fail_first_order(const char* operation) {
+  fail("grad", "the pullback of {} takes only Tensors, so it has no second order", operation);
+}
+
+void record_definition(std::span<const Target> inputs, std::span<const Tensor> values,
+                       const std::function<std::vector<Var>(std::span<const Var>)>& definition,
+                       std::span<const Var> dy, std::span<SlotOf<Var>* const> dx) {
+  const bool records = thread_state.records_history;
+  const ScopedValue history(thread_state.records_history, true);  // also under NoGrad
+  std::vector<Var> in, requested;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    in.emplace_back(values[i], inputs[i].node, inputs[i].output);
+    if (!in[i].requires_gradient()) continue;
+    in[i] = alias(in[i]);
+    if (dx[i]) requested.push_back(in[i]);
+  }
+  const GradWalk walk(definition(in), dy, requested, true);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!dx[i]) continue;
+    const Var gradient = walk.of(in[i]);
+    if (gradient.defined()) dx[i]->add(records ? gradient : detach(gradient));
+  }
+}
+
+namespace {
+
+/// The pullback of recompute.
+struct RecomputeEdge final : Edge {
+  std::vector<Target> inputs, ends;  // equal; backward takes over the references of `inputs`
+  std::function<Var(const Var&)> f;
+  Var x;
+  ThreadState state;
+  std::optional<Random> random;  // nn::Training's, before f
+
+  Var compute() {
+    const PullbackContext pullback = thread_state.pullback;
+    const ScopedValue scope(thread_state, state);
+    std::optional<Random> again = random;
+    if (again) thread_state.training_random = &*again;
+    thread_state.pullback = pullback;
+    thread_state.records_history = true;
+    return f(x);
+  }
+  std::span<Target> targets() override { return inputs; }
+  void run(std::span<const Tensor> dy, std::span<GradientSlot* const> dx) override {
+    backward_into(compute(), dy[0], ends, dx);
+  }
+  void record(const NodePointer&, std::span<const Var> dy,
+              std::span<SlotOf<Var>* const> dx) override {
+    std::vector<Var> of;
+    for (const Target& input : ends) of.emplace_back(Tensor(), input.node, input.output);
+    const Var y = compute();
+    const GradWalk walk(std::span(&y, 1), dy, of, true);
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      const Var gradient = dx[i] ? walk.of(of[i]) : Var();
+      if (gradient.defined())
+        dx[i]->add(thread_state.records_history ? gradient : detach(gradient));
+    }
+  }
+};
+
+}  // namespace
+}  // namespace detail
+
+Var recompute(const std::function<Var(const Var&)>& f, const Var& x) {
+  auto edge = std::make_unique<detail::RecomputeEdge>();
+  edge->f = f, edge->x = x, edge->state = detail::thread_state;
+  if (const Random* random = detail::thread_state.training_random) edge->random = *random;
+  const std::uint64_t start = detail::observe();
+  const Var y = f(x);
+  if (!y.node() || y.node()->id < start) return y;
+  std::map<std::uint64_t, detail::Node*> inner{{y.node()->id, y.node().get()}};
+  for (auto at = inner.rbegin(); at != inner.rend(); ++at) {
+    for (detail::Edge* one = at->second->edges; one; one = one->next) {
+      for (const detail::Target& input : one->targets()) {
+        const auto same = [&](const detail::Target& other) {
+          return other.node.get() == input.node.get() && other.output == input.output;
+        };
+        if (!input.node) continue;
+        if (input.node->id >= start) {
+          inner.emplace(input.node->id, input.node.get());
+        } else if (std::ranges::none_of(edge->inputs, same)) {
+          edge->inputs.push_back(input);
+        }
+      }
+    }
+  }
+  edge->ends = edge->inputs;
+  const Tensor value = y.value();
+  detail::NodePointer node(new detail::Node("recompute", false, std::span(&value, 1)));
+  node->edges = edge.release();
+  return Var(value, std::move(node), 0);
+}
+
+std::vector<Var> grad(const Var& y, const std::vector<Var>& x, const Var& dy) {
+  if (!dy.defined() || dy.shape() != y.shape() || dy.dtype() != y.dtype())
+    fail("grad", "dy is {}, but the result {}", describe(dy.value()), describe(y.value()));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!x[i].requires_gradient())
+      fail("grad", "x number {} is a constant: {}", i, describe(x[i].value()));
+  const GradWalk walk(std::span(&y, 1), std::span(&dy, 1), x);
+  if (!walk.leads(y))
+    fail("grad", "the result depends on none of the {} inputs, or was computed under NoGrad",
+         x.size());
+  std::vector<Var> all;
+  for (const Var& one : x) {
+    const Var gradient = walk.of(one);
+    all.push_back(gradient.defined() ? gradient : zeros(one.shape(), one.dtype()));
+  }
+  return all;
+}
+
+std::vector<Var> grad(const Var& y, const std::vector<Var>& x) {
+  if (!y.defined() || y.size() != 1)
+    fail("grad", "a scalar, or dy, was expected: {}", describe(y.value()));
+  return grad(y, x, ones(y.shape(), y.dtype()));
+}
+Var grad(const Var& y, const Var& x) { return grad(y, std::vector{x})[0]; }
+Var grad(const Var& y, const Var& x, const Var& dy) { return grad(y, std::vector{x}, dy)[0]; }
+
+Gradients hessian_product(const Var& loss, std::span<const NamedVariable> variables,
+                          const Gradients& v) {
+  std::vector<Var> of;
+  for (const NamedVariable& named : variables) of.push_back(named.variable);
+  const std::vector<Var> g = grad(loss, of);
+  std::vector<Tensor> products;
+  Var along = zeros({}, loss.dtype());  // Σ v · ∂loss/∂w
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    products.push_back(zeros(of[i].shape(), of[i].dtype()));
+    if (const Tensor* direction = v.find(of[i])) along = along + sum(g[i] * *direction);
+  }
+  const NoGrad no_third_order;
+  if (along.requires_gradient()) {
+    const std::vector<Var> h = grad(along, of);
+    for (std::size_t i = 0; i < of.size(); ++i) products[i] = h[i].value();
+  }
+  return Gradients(variables, products);
+}
+
+}  // namespace attune

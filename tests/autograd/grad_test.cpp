@@ -1,0 +1,94 @@
+// Gradients of gradients, and recomputed histories.
+
+#include <doctest/doctest.h>
+
+#include <attune/autograd/compositions.hpp>
+#include <attune/autograd/grad.hpp>
+#include <attune/autograd/gradcheck.hpp>
+#include <attune/autograd/loss.hpp>
+#include <attune/autograd/record.hpp>
+
+#include "support/errors.hpp"
+#include "support/op_cases.hpp"
+#include "support/randn.hpp"
+
+namespace attune {
+namespace {
+
+Tensor f64(const std::vector<double>& values) {
+  return Tensor::of<double>({std::ssize(values)}, values);
+}
+
+}  // namespace
+
+TEST_CASE("grad: derivatives of x⁴ of each order, and histories that stay usable") {
+  const Var x = variable(f64({2, -1, 0}));
+  const Var y = sum(square(square(x)));
+  const Var first = grad(y, x), second = grad(sum(first), x), third = grad(sum(second), x);
+  CHECK(difference(first.value(), f64({32, -4, 0})) == 0);
+  CHECK(difference(second.value(), f64({48, 12, 0})) == 0);
+  CHECK(difference(third.value(), f64({48, -24, 0})) == 0);
+  CHECK(difference(backward(sum(third) + y)[x], f64({56, 20, 24})) == 0);
+}
+
+TEST_CASE("grad: equals backward for every operation") {
+  for (const OpCase& op : op_cases()) {
+    INFO(op.group, ": ", op.name);
+    std::vector<Var> x;
+    for (const Tensor& input : op.inputs) x.push_back(variable(input));
+    const Var y = op(x);
+    const Tensor dy = randn(y.shape(), y.dtype(), 3);
+    const auto recorded = grad(y, x, dy);
+    const Gradients gradients = backward(y, dy);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (const Tensor* g = gradients.find(x[i]))
+        CHECK(difference(recorded[i].value(), *g) <= 1e-13);
+  }
+}
+
+TEST_CASE("grad: of values that are not variables, of several uses, and of none") {
+  const Var x = variable(f64({1, 2})), unused = variable(f64({5}));
+  const Var h = x * x, y = sum(h * h * x);
+  const auto g = grad(y, {h, x, unused});
+  CHECK(difference(g[0].value(), f64({2, 16})) == 0);  // 2 h x
+  CHECK(difference(g[1].value(), f64({5, 80})) == 0);  // 5 x⁴
+  CHECK(difference(g[2].value(), f64({0})) == 0);
+  CHECK(error_of([&] { return grad(y, unused); }) ==
+        "grad: the result depends on none of the 1 inputs, or was computed under NoGrad");
+  CHECK(error_of([&] { return grad(y, f64({1})); }) == "grad: x number 0 is a constant: f64 (1)");
+  CHECK(error_of([&] { return grad(h, x); }) == "grad: a scalar, or dy, was expected: f64 (2)");
+}
+
+TEST_CASE("grad: a pullback on Tensors is named, one on Vars is recorded") {
+  const Var x = variable(f64({0.5, -2}));
+  const auto first_order = [](const Var& of) -> Var {
+    return record("cube", of.value() * of.value() * of.value())
+        .wrt(of, [v = of.value()](const Tensor& dy) { return 3 * dy * v * v; });
+  };
+  const auto any_order = [](const Var& of) -> Var {
+    return record("cube", of.value() * of.value() * of.value()).wrt(of, [of](const Var& dy) {
+      return 3 * dy * of * of;
+    });
+  };
+  CHECK(error_of([&] { return grad(sum(first_order(x)), x); }) ==
+        "grad: the pullback of cube takes only Tensors, so it has no second order");
+  CHECK(difference(backward(sum(any_order(x)))[x], backward(sum(first_order(x)))[x]) == 0);
+  CHECK(gradcheck([&](const Var& v) { return any_order(v); }, x.value(), {.order = 3}));
+}
+
+TEST_CASE("recompute: the same gradients, of inputs, captured values and their variables") {
+  const Var w = variable(randn({3, 3}, DType::f64, 1)), x = variable(randn({2, 3}, DType::f64, 2));
+  const auto loss = [&](bool again) {
+    const Var shared = tanh(w);  // with a history outside of f
+    const auto f = [=](const Var& in) { return tanh(matmul(tanh(matmul(in, w)), shared)) * in; };
+    return sum(square(again ? recompute(f, x) : f(x)));
+  };
+  const Gradients plain = backward(loss(false)), checkpointed = backward(loss(true));
+  for (const Var& of : {w, x}) CHECK(difference(plain[of], checkpointed[of]) == 0);
+  CHECK(gradcheck(
+      std::vector<NamedVariable>{{"w", w}, {"x", x}},
+      [&] { return sum(square(recompute([&](const Var& in) { return tanh(matmul(in, w)); }, x))); },
+      {.tolerance = 1e-5, .order = 2}));
+}
+
+}  // namespace attune

@@ -55,6 +55,12 @@ std::vector<Difference> numeric_gradient(Tensor x, const std::function<Var()>& f
       x.mutable_data<double>()[i] = before + offset;
       return evaluate(f);
     };
+    struct PutBack {  // also if f throws
+      Tensor& x;
+      Index i;
+      double before;
+      ~PutBack() { x.mutable_data<double>()[i] = before; }
+    } put_back{x, i, before};
     const auto change = [&](double offset) { return weighted_difference(w, at(offset), y); };
     const double up = change(h), down = change(-h), far_up = change(2 * h),
                  far_down = change(-2 * h);
@@ -62,7 +68,6 @@ std::vector<Difference> numeric_gradient(Tensor x, const std::function<Var()>& f
     const double even = 4 * (up + down) - (far_up + far_down);
     gradient[i] = {(8 * (up - down) - (far_up - far_down)) / (12 * h),
                    (std::abs(odd) + std::abs(even)) / (2 * h)};
-    x.mutable_data<double>()[i] = before;
   }
   return gradient;
 }

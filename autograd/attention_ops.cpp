@@ -7,6 +7,7 @@
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/tensor/elementwise.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/scores.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
@@ -101,38 +102,105 @@ Var with_padding(const Var& x, const Tensor& rows) {
 }
 
 /// reference::attention, also of sequences without padding.
-Var packed_attention(const Var& q, const Var& kv, const FusedAttentionOptions& o) {
+Var packed_attention(const Var& q, const Var& kv, const FusedAttentionOptions& o, const Var& bias) {
   const Var y =
-      reference::attention(with_padding(q, o.query_rows), with_padding(kv, o.key_rows), o);
+      reference::attention(with_padding(q, o.query_rows), with_padding(kv, o.key_rows), o, bias);
   if (q.rank() == 3) return y;
   const Tensor rows = o.query_rows.reshape({-1}), used = nonzero(rows >= 0).reshape({-1});
-  return scatter_add(zeros(q.shape(), q.dtype()), gather(rows, used),
-                     gather(reshape(y, {-1, q.dim(1)}), used));
+  return scatter_add(zeros(q.shape().with(-1, y.dim(-1)), q.dtype()), gather(rows, used),
+                     gather(reshape(y, {-1, y.dim(-1)}), used));
 }
 
 }  // namespace
 
-Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options) {
-  const AttentionForward forward = attention_forward(q.value(), kv.value(), options);
+Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options, const Var& bias) {
+  const AttentionForward forward = attention_forward(q.value(), kv.value(), options, bias.value());
   return record("attention", forward.y)
       .joint(
-          {q, kv},
+          {q, kv, bias},
           [options, forward](auto& in, auto dy, auto& dx) {
-            AttentionBackward d = attention_backward(in[0], in[1], options, forward, dy[0]);
+            Tensor dbias;
+            AttentionBackward d = attention_backward(in[0], in[1], options, forward, dy[0], in[2],
+                                                     dx[2] ? &dbias : nullptr);
             if (dx[0]) dx[0]->add(std::move(d.dq));
             if (dx[1]) dx[1]->add(std::move(d.dkv));
+            if (dx[2]) dx[2]->add(std::move(dbias));
           },
-          [options](auto in) { return std::vector{packed_attention(in[0], in[1], options)}; });
+          [options](auto in) {
+            return std::vector{packed_attention(in[0], in[1], options, in[2])};
+          });
+}
+
+namespace {
+
+/// The angles of rotary: cos and sin of pθ_i, (positions..., A/2).
+struct Rotation {
+  Rotation(const Tensor& positions, Index size, double base, DType dtype) {
+    const Tensor i = arange(size / 2, DType::f64);
+    const Tensor p = positions.to(DType::f64).reshape(positions.shape().inserted(-1, 1));
+    const Tensor angle = p * exp(i * (-2 * std::log(base) / static_cast<double>(size)));
+    cos = attune::cos(angle).to(dtype), sin = attune::sin(angle).to(dtype);
+  }
+  Tensor cos, sin;
+};
+
+/// Rotates rows of x by the angles, or by their negatives if `sign` is -1.
+Tensor rotate(const Tensor& x, const Rotation& by, Index heads, Index size, double sign) {
+  Tensor y = x.clone();
+  const Index half = size / 2, n = x.dim(-1), rows = x.size() / std::max<Index>(n, 1),
+              per_position = rows / std::max<Index>(by.cos.size() / half, 1);
+  parallel_rows("rotary", std::tie(x, by.cos, by.sin, y), rows, rows_of_tile(n),
+                [&]<class T>(Index row, const T* from, const T* cos, const T* sin, T* to) {
+                  cos += row / per_position * half, sin += row / per_position * half;
+                  for (Index head = 0; head < heads; ++head) {
+                    const T* const a = from + row * n + head * size;
+                    T* const b = to + row * n + head * size;
+                    for (Index i = 0; i < half; ++i) {
+                      const T s = static_cast<T>(sign) * sin[i];
+                      b[i] = a[i] * cos[i] - a[i + half] * s;
+                      b[i + half] = a[i] * s + a[i + half] * cos[i];
+                    }
+                  }
+                });
+  return y;
+}
+
+Var rotary_of(const Var& x, const Rotation& by, Index heads, Index size, double sign) {
+  return record("rotary", rotate(x.value(), by, heads, size, sign))
+      .wrt(x, [by, heads, size, sign]<class V>(const V& dy) {
+        if constexpr (std::is_same_v<V, Tensor>)
+          return rotate(dy, by, heads, size, -sign);
+        else
+          return rotary_of(dy, by, heads, size, -sign);
+      });
+}
+
+}  // namespace
+
+Var rotary(const Var& x, const Tensor& positions, Integer heads, Integer size, double base) {
+  const Shape &shape = x.shape(), &at = positions.shape();
+  if (size < 2 || size % 2 != 0) fail("rotary", "the size of a head, {}, is not even", size);
+  if (x.rank() < 1 || heads * size > x.dim(-1))
+    fail("rotary", "{} heads of {} elements exceed x {}", heads, size, shape);
+  const bool fits = positions.dtype() == DType::i32 && at.rank() < shape.rank() &&
+                    std::equal(at.begin(), at.end(), shape.begin());
+  if (!fits) fail("rotary", "positions {} do not fit x {}", describe(positions), shape);
+  return rotary_of(x, Rotation(positions, size, base, x.dtype()), heads, size, 1);
 }
 
 Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& o,
-                      AttentionWeights weights) {
+                      AttentionWeights weights, const Var& bias) {
   if (weights == AttentionWeights::no) return {};
   ShapeCheck check("attention_weights");
-  check("q", q, "T B D")("kv", kv, "S B 2D");
-  const Index T = check['T'], S = check['S'], B = check['B'], D = check['D'], A = D / o.heads;
-  const auto heads_of = [&](const Var& x) {  // (n, B, D) -> (B, K, n, A)
-    return permute(reshape(x, {x.dim(0), B, o.heads, A}), {1, 2, 0, 3});
+  check("q", q, "T B D")("kv", kv, "S B W");
+  const Index T = check['T'], S = check['S'], B = check['B'], A = check['D'] / o.heads,
+              G = o.kv_heads == 0 ? o.heads : o.kv_heads;
+  const auto heads_of = [&](const Var& x, Index heads) {  // (n, B, heads A) -> (B, heads, n, A)
+    return permute(reshape(x, {x.dim(0), B, heads, A}), {1, 2, 0, 3});
+  };
+  const auto with_rank_4 = [](Shape shape) {
+    while (shape.rank() < 4) shape = shape.inserted(0, 1);
+    return shape;
   };
   Tensor seen = ones({B, 1, T, S}, q.dtype());
   const auto remove = [&](const Tensor& used, Index queries, Index keys) {
@@ -145,14 +213,20 @@ Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& 
     const Tensor last = arange(T, q.dtype()) + static_cast<double>(S - T);
     seen = seen * less_equal(arange(S, q.dtype()), last.reshape({T, 1}));
   }
-  const Var queries = heads_of(q), keys = heads_of(slice(kv, -1, 0, D));
+  if (o.attention_mask.defined())
+    seen = seen * o.attention_mask.to(q.dtype()).reshape(with_rank_4(o.attention_mask.shape()));
+  const Var queries = heads_of(q, o.heads),
+            keys = reference::repeat_heads(heads_of(slice(kv, -1, 0, G * A), G), o.heads);
+  const Var added = bias.defined() ? reshape(bias, with_rank_4(bias.shape())) : bias;
   constexpr Index block = 64;  // bounds the memory
   std::vector<Var> all;
   for (Index begin = 0; begin == 0 || begin < T; begin += block) {
     const Index end = std::min(T, begin + block);
-    const Var scores = batched_matmul(slice(queries, 2, begin, end), keys, {.b = true});
-    const Var w = softmax(scores / std::sqrt(static_cast<double>(A)), -1,
-                          Mask::unchecked(slice(seen, 2, begin, end)));
+    Var scores = batched_matmul(slice(queries, 2, begin, end), keys, {.b = true}) /
+                 std::sqrt(static_cast<double>(A));
+    if (added.defined())
+      scores = scores + (added.dim(2) == 1 ? added : slice(added, 2, begin, end));
+    const Var w = softmax(scores, -1, Mask::unchecked(slice(seen, 2, begin, end)));
     all.push_back(weights == AttentionWeights::mean ? permute(mean(w, {1}), {1, 2, 0})
                                                     : permute(w, {2, 1, 3, 0}));
   }

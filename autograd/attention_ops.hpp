@@ -20,8 +20,21 @@ Var dot_scores(const Var& q, const Var& k, Integer heads = 1);
 /// with a weight of exactly 0 (padding) is not read, and the gradient of such a weight is 0.
 Var weighted_sum(const Var& weights, const Var& memory);
 
-/// Scaled dot-product attention: q (T, B, D), kv (S, B, 2D) -> (T, B, D), without storing weights.
-Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {});
+/// Scaled dot-product attention: q (T, B, K A), kv (S, B, G A + G A_v) -> (T, B, K A_v), without
+/// storing weights. By default G = K and A_v = A, so that kv is (S, B, 2D). The bias (optional)
+/// broadcasts to (B, K, T, S) and is added to the scores, for relative positions or ALiBi (Press et
+/// al., 2022).
+Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& options = {},
+              const Var& bias = {});
+
+/// Rotary position embedding (Su et al., 2021, section 3.2.2) of the first heads · A elements x of
+/// each row, in each head of A elements: for i < A/2 and θ_i = base^(-2i/A), at position p,
+///     y_i = x_i cos pθ_i - x_{i+A/2} sin pθ_i,   y_{i+A/2} = x_i sin pθ_i + x_{i+A/2} cos pθ_i
+/// x (..., n) with n >= heads · A; the other elements are copied. Positions (i32) have the shape of
+/// the first axes of x, or (T) for x (T, ...). Pairs are those of GPT-NeoX and of Llama in
+/// Transformers; the paper pairs 2i and 2i+1, the same function with the elements in another order.
+/// Throws unless A is even.
+Var rotary(const Var& x, const Tensor& positions, Integer heads, Integer size, double base = 10000);
 
 /// The attention weights that a call returns: none, those of each head (T, K, S, B), or their mean
 /// over the heads (T, S, B).
@@ -31,7 +44,7 @@ enum class AttentionWeights { no, per_head, mean };
 /// undefined for AttentionWeights::no. q and kv contain padding: query_rows and key_rows only mark
 /// it. Unless history is recorded, the scores of at most 64 queries are in memory at once.
 Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& options = {},
-                      AttentionWeights weights = AttentionWeights::per_head);
+                      AttentionWeights weights = AttentionWeights::per_head, const Var& bias = {});
 
 /// Selects positions of each sentence: x (S, B) or (S, B, D), positions (W, B) i32 -> (W, B) or
 /// (W, B, D). The result is 0 where the position is -1.

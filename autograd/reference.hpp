@@ -82,20 +82,30 @@ inline RecurrentResult recurrent(const Var& xw, const Var& w_h, const Recurrence
   return {stack(states), c};
 }
 
+/// Repeats each head of x (B, G, n, A) for heads / G heads of the queries: (B, heads, n, A)
+inline Var repeat_heads(const Var& x, Index heads) {
+  return x.dim(1) == heads ? x : repeat(x, heads / x.dim(1), 1);
+}
+
 /// Scaled dot-product attention of T queries to S keys in each of K heads of A = D / K elements
 /// (Vaswani et al., 2017, equation 1 and section 3.2.2):
-///     y_k = softmax(q_k k_kᵀ / √A) v_k
-inline Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {}) {
-  const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1), D = q.dim(2);
-  Var weights = permute(attention_weights(q, kv, o), {3, 1, 0, 2});  // (B, K, T, S)
+///     y_k = softmax(q_k k_kᵀ / √A + bias_k) v_k
+/// With G heads of the keys and values, each is used by K / G heads of the queries (Ainslie et al.,
+/// 2023).
+inline Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {},
+                     const Var& bias = {}) {
+  const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1), W = kv.dim(2),
+              G = o.kv_heads == 0 ? o.heads : o.kv_heads, keys = G * (q.dim(2) / o.heads);
+  Var weights = permute(attention_weights(q, kv, o, AttentionWeights::per_head, bias),
+                        {3, 1, 0, 2});  // (B, K, T, S)
   if (o.dropout > 0) {
     std::vector<double> factors(static_cast<std::size_t>(weights.value().size()));
     Random(o.random).dropout(o.dropout, std::span(factors));
     weights = weights * Tensor::of<double>(weights.shape(), factors).to(q.dtype());
   }
-  const Var values = reshape(slice(kv, -1, D, 2 * D), {S, B, o.heads, D / o.heads});
-  const Var read = batched_matmul(weights, permute(values, {1, 2, 0, 3}));
-  return reshape(permute(read, {2, 0, 1, 3}), {T, B, D});
+  const Var values = reshape(slice(kv, -1, keys, W), {S, B, G, (W - keys) / G});
+  const Var read = batched_matmul(weights, repeat_heads(permute(values, {1, 2, 0, 3}), o.heads));
+  return reshape(permute(read, {2, 0, 1, 3}), {T, B, o.heads * read.dim(3)});
 }
 
 /// e_sb = v · tanh(q_b + k_sb)  (Bahdanau, Cho and Bengio, 2014, appendix A.1.2), and with coverage

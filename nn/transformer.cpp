@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include <attune/autograd/record.hpp>
 #include <attune/nn/transformer.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -12,16 +14,22 @@ namespace {
 
 /// q = x W_q (T, B, D), kv = [h W_k, h W_v] -> concatenated contexts of the heads, before W_o.
 MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights weights,
-                       const MultiHeadOptions& options, const Layout& queries = {}) {
+                       const MultiHeadOptions& options, const Layout& queries,
+                       const PairOptions& pairs) {
   ShapeCheck check("MultiHeadAttention");
   if (queries.rows.defined()) check("the queries' rows", queries.rows, "T B");
   if (keys.rows.defined()) check("the keys' rows", keys.rows, "S B");
   check("query", q.shape(), queries.rows.defined() ? "N D" : "T B D");
-  check("keys and values", kv.shape(), keys.rows.defined() ? "M 2D" : "S B 2D");
+  check("keys and values", kv.shape(),
+        fmt::format("{} {}", keys.rows.defined() ? "M" : "S B",
+                    options.kv_heads * (options.head_size + options.value_size)));
   if (keys.mask.defined()) check("mask", keys.mask, "S B");
   FusedAttentionOptions o{.heads = options.heads,
+                          .kv_heads = options.kv_heads,
+                          .value_size = options.value_size,
                           .causal = options.causal == Causal::yes,
                           .mask = keys.mask,
+                          .attention_mask = pairs.mask,
                           .query_rows = queries.rows,
                           .key_rows = keys.rows};
   if (Random* random = Training::random(); random && options.dropout > 0) {
@@ -30,9 +38,25 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights 
     *random =
         random->ahead(static_cast<std::uint64_t>(check['T'] * check['B'] * o.heads * check['S']));
   }
-  const Var y = attention(q, kv, o);
+  const Var y = attention(q, kv, o, pairs.bias);
   if (weights == Weights::no) return {y, {}};
-  return {y, attention_weights(queries.unpack(q), keys.unpack(kv), o, weights)};
+  return {y, attention_weights(queries.unpack(q), keys.unpack(kv), o, weights, pairs.bias)};
+}
+
+/// The options with the sizes that 0 stands for.
+MultiHeadOptions checked(MultiHeadOptions o, Index size) {
+  if (o.heads < 1 || (o.head_size == 0 && size % o.heads != 0))
+    fail("MultiHeadAttention", "{} heads do not divide a size of {}", o.heads, size);
+  if (o.head_size == 0) o.head_size = size / o.heads;
+  if (o.value_size == 0) o.value_size = o.head_size;
+  if (o.kv_heads == 0) o.kv_heads = o.heads;
+  if (o.kv_heads < 1 || o.heads % o.kv_heads != 0)
+    fail("MultiHeadAttention", "{} heads of the keys do not divide {} heads of the queries",
+         o.kv_heads, o.heads);
+  if (o.head_size < 1 || o.value_size < 1 || (o.rotary != 0 && o.head_size % 2 != 0))
+    fail("MultiHeadAttention", "head_size = {}, value_size = {}: {} expected", o.head_size,
+         o.value_size, o.rotary != 0 ? "an even size of the head was" : "sizes above 0 were");
+  return o;
 }
 
 /// Positional encodings (section 3.5) of the positions begin .. end - 1: (end - begin, size)
@@ -79,37 +103,72 @@ Var Layout::unpack(const Var& x) const {
   return reshape(scatter_add(padded, positions_, x), rows.shape().inserted(2, x.dim(-1)));
 }
 
+Tensor Layout::positions(Index begin, Index steps) const {
+  if (!rows.defined()) return arange(begin, begin + steps);
+  const std::vector<std::int32_t> of = positions_.to_vector<std::int32_t>();
+  std::vector<std::int32_t> at;
+  for (const std::int32_t i : of) at.push_back(static_cast<std::int32_t>(begin + i / rows.dim(1)));
+  return Tensor::of<std::int32_t>(positions_.shape(), at);
+}
+
 MultiHeadAttention::MultiHeadAttention(const Scope& scope, Integer size,
                                        const MultiHeadOptions& options, Integer memory)
-    : options_(options),
-      query_(scope / "query", size, size),
-      memory_(scope / "memory", memory == 0 ? size : memory, 2 * size,
+    : options_(checked(options, size)),
+      query_(scope / "query", size, options_.heads * options_.head_size),
+      memory_(scope / "memory", memory == 0 ? size : memory,
+              options_.kv_heads * (options_.head_size + options_.value_size),
               {.weight_init = init::glorot(2)}),
-      output_(scope / "output", size, size),
+      output_(scope / "output", options_.heads * options_.value_size, size),
       path_(scope.path()) {
-  if (options.heads < 1 || size % options.heads != 0)
-    fail("MultiHeadAttention", "{} heads do not divide a size of {}", options.heads, size);
   require_dropout_rate(options.dropout);
+}
+
+Var MultiHeadAttention::rotated(const Var& x, const Layout& layout, Index begin,
+                                Index heads) const {
+  if (options_.rotary == 0) return x;
+  return rotary(x, layout.positions(begin, x.dim(0)), heads, options_.head_size, options_.rotary);
+}
+
+Var MultiHeadAttention::precompute(const Var& memory, const Layout& layout, Integer begin) const {
+  const Var kv = memory_(memory);
+  const InLayer in(path_);
+  return rotated(kv, layout, begin, options_.kv_heads);
 }
 
 MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys_values,
                                                const Layout& keys, Weights weights,
-                                               const Layout& queries) const {
-  const Var q = query_(query);
+                                               const Layout& queries,
+                                               const PairOptions& pairs) const {
+  const Var projected = query_(query);
   const InLayer layer(path_);
-  const auto [read, alpha] = attend(q, keys_values, keys, weights, options_, queries);
+  const auto steps = [](const Var& x, const Layout& of) {
+    return of.rows.defined() ? of.rows.dim(0) : x.dim(0);
+  };
+  const Index begin =
+      options_.causal == Causal::yes ? steps(keys_values, keys) - steps(projected, queries) : 0;
+  const Var q = rotated(projected, queries, begin, options_.heads);
+  const auto [read, alpha] = attend(q, keys_values, keys, weights, options_, queries, pairs);
   return {output_(read), alpha};
 }
 
-MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& cache) const {
-  const Var q = query_(query);
+MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& cache,
+                                         const Var& bias) const {
+  const Var projected = query_(query);
   const InLayer layer(path_);
+  const Var at_step = reshape(projected, projected.shape().inserted(0, 1));
+  const Var q = options_.rotary == 0
+                    ? projected
+                    : rotated(at_step, {}, std::ssize(cache.keys_values) - 1, options_.heads)[0];
   const auto differentiated = [](const Var& x) { return recorded(x); };
   const bool drops = Training::random() && options_.dropout > 0;
-  if (!drops && !differentiated(q) && std::ranges::none_of(cache.keys_values, differentiated)) {
+  if (!drops && !differentiated(q) && !differentiated(bias) &&
+      std::ranges::none_of(cache.keys_values, differentiated)) {
     std::vector<Tensor> entries;
     for (const Var& entry : cache.keys_values) entries.push_back(entry.value());
-    const AttentionStep step = attention_step(q.value(), entries, cache.rows, options_.heads);
+    const AttentionStep step = attention_step(
+        q.value(), entries, cache.rows,
+        {.heads = options_.heads, .kv_heads = options_.kv_heads, .value_size = options_.value_size},
+        bias.value());
     return {output_(step.y), step.weights};
   }
   const Mask seen = Mask::unchecked(cache.rows >= 0);
@@ -118,7 +177,7 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& 
   for (std::size_t s = 0; s < cache.keys_values.size(); ++s)
     columns.push_back(gather(cache.keys_values[s], rows[static_cast<Index>(s)]));
   const auto [y, weights] = attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen,
-                                   Weights::per_head, options_);
+                                   Weights::per_head, options_, {}, {.bias = bias});
   return {output_(y[0]), weights[0]};
 }
 

@@ -32,6 +32,9 @@ struct Layout {
   Var pack(const Var& x) const;
   Var unpack(const Var& x) const;
 
+  /// The position of each row of x, begin + t: (T), or (N) if packed. T = `steps`.
+  Tensor positions(Index begin, Index steps) const;
+
  private:
   Tensor positions_;  // (N) i32: index of each row in the flattened (T, B)
 };
@@ -39,7 +42,18 @@ struct Layout {
 struct MultiHeadOptions {
   Index heads = 1;  // K
   Causal causal = Causal::no;
-  double dropout = 0;  // rate of the dropout on the weights, in training mode
+  double dropout = 0;    // rate of the dropout on the weights, in training mode
+  Index kv_heads = 0;    // G: grouped heads (Ainslie et al., 2023), divides K; 0 means K
+  Index head_size = 0;   // A; 0 means D / K
+  Index value_size = 0;  // A_v; 0 means A
+  double rotary = 0;     // base of the rotary positions, usually 10000; 0: none. See rotary.
+};
+
+/// What a call adds to the scores of pairs of a query and a key, and which pairs it excludes. Both
+/// broadcast to (B, K, T, S), and may be undefined.
+struct PairOptions {
+  Mask mask = {};  // 1 where the query may attend to the key
+  Var bias = {};   // ALiBi, relative positions
 };
 
 struct MultiHeadResult {
@@ -63,34 +77,42 @@ inline KeyValueCache select(const KeyValueCache& cache, const Tensor& rows) {
 /// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
 /// queries x (T, B, D) to a memory h (S, B, M), for head k with A = D / K elements:
 ///     α_k = softmax((x W_q)_k (h W_k)_kᵀ / √A),  y = [α_1 (h W_v)_1; ...; α_K (h W_v)_K] W_o
-/// with biases. The parameter "memory.W" is [W_k, W_v]. Without a causal mask, the order of the
-/// positions has no influence; to add it, use PositionalEncoding.
+/// with biases. The parameter "memory.W" is [W_k, W_v], (M, W) with W = G (A + A_v) columns, 2D by
+/// default. The order of the positions has influence by a causal mask, PairOptions, rotary
+/// positions, or a PositionalEncoding of x only.
 class MultiHeadAttention {
  public:
-  /// `size` is D, `memory` is M; 0 means M = D. Throws unless `heads` divides `size`.
+  /// `size` is D, `memory` is M; 0 means M = D. Throws unless `heads` divides `size`, or head_size
+  /// is given, and kv_heads divides heads.
   MultiHeadAttention(const Scope& scope, Integer size, const MultiHeadOptions& options = {},
                      Integer memory = 0);
 
-  /// Keys and values [h W_k, h W_v], which a decoder computes once: (..., M) -> (..., 2D)
-  Var precompute(const Var& memory) const { return memory_(memory); }
+  /// Keys and values [h W_k, h W_v], which a decoder computes once: (..., M) -> (..., W). With
+  /// rotary positions, the first of them is `begin`, and h is (S, B, M), or packed.
+  Var precompute(const Var& memory, const Layout& layout = {}, Integer begin = 0) const;
 
   /// Attention of a query (T, B, D), or (N, D) if `queries` is packed, to the result of
   /// `precompute` with the layout `keys`. Positions with mask 0 are excluded. With Causal::yes,
-  /// query t attends to positions 0 .. t + S - T. If every position is excluded, y is the bias of
-  /// W_o. Throws on shapes that do not fit.
+  /// query t attends to positions 0 .. t + S - T, and is at position t + S - T, else at t. If every
+  /// position is excluded, y is the bias of W_o. Throws on shapes that do not fit.
   MultiHeadResult operator()(const Var& query, const Var& keys_values, const Layout& keys = {},
-                             Weights weights = Weights::no, const Layout& queries = {}) const;
+                             Weights weights = Weights::no, const Layout& queries = {},
+                             const PairOptions& pairs = {}) const;
 
-  /// One decoder step with one query per hypothesis: (B, D) -> y (B, D), weights (K, S, B).
-  MultiHeadResult step(const Var& query, const KeyValueCache& cache) const;
+  /// One decoder step with one query per hypothesis, at the position of the last key of the cache:
+  /// (B, D) -> y (B, D), weights (K, S, B). The bias (optional) broadcasts to (B, K, 1, S). A key is
+  /// excluded by a row of -1 in the cache.
+  MultiHeadResult step(const Var& query, const KeyValueCache& cache, const Var& bias = {}) const;
 
   /// Self-attention: x (T, B, D), or (N, D) if the layout is packed -> y of the same shape
-  Var self(const Var& x, const Layout& layout = {}) const {
-    return (*this)(x, precompute(x), layout, Weights::no, layout).y;
+  Var self(const Var& x, const Layout& layout = {}, const PairOptions& pairs = {}) const {
+    return (*this)(x, precompute(x, layout), layout, Weights::no, layout, pairs).y;
   }
 
  private:
-  MultiHeadOptions options_;
+  Var rotated(const Var& x, const Layout& layout, Index begin, Index heads) const;
+
+  MultiHeadOptions options_;  // without zeros that stand for other sizes
   Linear query_, memory_, output_;
   std::string path_;
 };

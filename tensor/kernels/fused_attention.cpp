@@ -3,12 +3,15 @@
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/fused_attention.hpp>
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/loops.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune {
@@ -61,61 +64,169 @@ std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n)
   return tokens_of(rows.dim(0), rows.dim(1), [&](Index i) { return row[i]; });
 }
 
-/// The keys and queries of one sentence that take part. Masked keys are removed before anything is
-/// computed, so that the blocks need no masks.
-struct Seen {
-  Tokens queries, keys;
-  std::vector<Index> until;  // query i attends to the first until[i] keys
+/// The keys that a query attends to: indices [from, until) of Seen::keys, without those at whose
+/// positions `mask` is 0.
+struct Range {
+  Index from = 0, until = 0;
+  const float* mask = nullptr;  // null: all
+  Index count() const { return until - from; }
+  Range within(Index first, Index width) const {
+    return {std::clamp<Index>(from - first, 0, width), std::clamp<Index>(until - first, 0, width),
+            mask};
+  }
 };
 
-/// Elements of a head. Throws unless the heads divide the size.
-Index head_size(const char* operation, Index heads, Index size) {
-  if (heads < 1 || size % heads != 0)
-    fail(operation, "{} heads do not divide a size of {}", heads, size);
-  return size / heads;
-}
+/// The keys and queries of one sentence that take part. Keys masked for all queries are removed
+/// before anything is computed.
+struct Seen {
+  Tokens queries, keys;
+  std::vector<Range> ranges;  // of query i and head h of the attention mask: [h · queries + i]
+};
+
+/// A tensor that broadcasts to (B, K, T, S).
+struct OfPairs {
+  OfPairs(const char* name, const Tensor& x, const Shape& pairs) {
+    if (!x.defined()) return;
+    Shape shape = x.shape();
+    while (shape.rank() < 4) shape = shape.inserted(0, 1);
+    for (int i = 0; i < 4 || shape.rank() > 4; ++i) {
+      if (shape.rank() > 4 || (shape[i] != 1 && shape[i] != pairs[i]))
+        fail("attention", "{} {} does not broadcast to (B, K, T, S) = {}", name, x.shape(), pairs);
+    }
+    values = x.reshape(shape);
+    for (Index i = 3, n = 1; i >= 0; n *= shape[static_cast<int>(i--)])
+      strides[i] = shape[static_cast<int>(i)] == 1 ? 0 : n;
+  }
+  Index offset(Index sentence, Index head, Index query) const {
+    return sentence * strides[0] + head * strides[1] + query * strides[2];
+  }
+  Tensor values;  // rank 4, or undefined
+  Index strides[4] = {};
+};
+
+/// Sizes of the heads.
+struct Heads {
+  Heads() = default;
+  Heads(const char* operation, const FusedAttentionOptions& o, Index size)
+      : k(o.heads), g(o.kv_heads == 0 ? o.heads : o.kv_heads), d(size) {
+    if (k < 1 || size % k != 0) fail(operation, "{} heads do not divide a size of {}", k, size);
+    if (g < 1 || k % g != 0)
+      fail(operation, "{} heads of the keys do not divide {} heads of the queries", g, k);
+    a = size / k, a_v = o.value_size == 0 ? a : o.value_size;
+    if (a_v < 0) fail(operation, "value_size = {} is negative", o.value_size);
+  }
+  Index width() const { return g * (a + a_v); }  // of keys and values
+  Index k = 1, g = 1;                            // heads of the queries, and of the keys and values
+  Index d = 0, a = 0, a_v = 0;                   // size of q, of a head of q and k, and of a value
+};
 
 /// The parameters of one call: extents, options, and the tokens of each sentence that take part.
 struct Problem {
-  Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o) : options(o) {
+  Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o, const Tensor& bias_in)
+      : options(o) {
     ShapeCheck check("attention");
     if (o.query_rows.defined()) check("query_rows", o.query_rows, "T B");
     if (o.key_rows.defined()) check("key_rows", o.key_rows, "S B");
     check("q", q, o.query_rows.defined() ? "N D" : "T B D");
-    check("kv", kv, o.key_rows.defined() ? "M 2D" : "S B 2D");
+    heads = Heads("attention", o, check['D']);
+    check("kv", kv, fmt::format("{} {}", o.key_rows.defined() ? "M" : "S B", heads.width()));
     if (o.mask.defined()) check("mask", o.mask, "S B");
     require_same_dtype("attention", q, kv);
     if (o.mask.defined() && o.key_rows.defined())
       fail("attention", "mask and key_rows exclude each other");
-    t = check['T'], s = check['S'], b = check['B'], d = check['D'];
-    a = head_size("attention", o.heads, d);
+    t = check['T'], s = check['S'], b = check['B'];
     if (!(o.dropout >= 0 && o.dropout < 1))
       fail("attention", "the dropout {} is not in [0, 1)", o.dropout);
+    const Shape pairs{b, o.heads, t, s};
+    if (bias_in.defined()) require_same_dtype("attention", q, bias_in);
+    bias = OfPairs("bias", bias_in, pairs);
+    mask = OfPairs("attention_mask", o.attention_mask.to(DType::f32), pairs);
     std::vector<Tokens> queries = o.query_rows.defined()
                                       ? packed_tokens("query_rows", o.query_rows, check['N'])
                                       : padded_tokens(t, b, {}),
                         keys = o.key_rows.defined()
                                    ? packed_tokens("key_rows", o.key_rows, check['M'])
                                    : padded_tokens(s, b, o.mask);
-    for (std::size_t i = 0; i < queries.size(); ++i) {
-      Seen& of = seen.emplace_back(Seen{std::move(queries[i]), std::move(keys[i]), {}});
-      of.until.reserve(of.queries.rows.size());
-      Index count = o.causal ? 0 : of.keys.count();
-      for (const Index position : of.queries.positions) {
-        while (count < of.keys.count() && of.keys.positions[count] <= position + s - t) ++count;
-        of.until.push_back(count);
-      }
-    }
+    for (std::size_t i = 0; i < queries.size(); ++i)
+      seen.push_back({std::move(queries[i]), std::move(keys[i]), {}});
+    find_ranges();
   }
 
   Index pairs() const { return b * options.heads; }
   /// Number of (sentence, head) pairs per tile.
-  Index pairs_of_tile() const { return std::max<Index>(1, tile_work / (2 * t * s * a + 1)); }
+  Index pairs_of_tile() const {
+    return std::max<Index>(1, tile_work / (t * s * (heads.a + heads.a_v) + 1));
+  }
+  /// Keys per block. Small blocks follow the shape of a mask more closely.
+  Index keys_of_block() const { return mask.values.defined() ? block_keys / 4 : block_keys; }
+  std::span<const Range> ranges(Index pair) const {
+    const Seen& of = seen[pair / heads.k];
+    const Index n = of.queries.count(), head = mask.strides[1] == 0 ? 0 : pair % heads.k;
+    return std::span(of.ranges).subspan(head * n, n);
+  }
 
   FusedAttentionOptions options;
-  Index t, s, b, d, a;
+  Heads heads;
+  Index t, s, b;
+  OfPairs bias{"bias", {}, {}}, mask = bias;
   std::vector<Seen> seen;  // (B)
+
+ private:
+  /// The first and the last key + 1 of each row of the attention mask.
+  std::vector<Range> rows_of_mask() const {
+    std::vector<Range> rows;
+    if (!mask.values.defined()) return rows;
+    const Index width = mask.values.dim(3);
+    const float* const m = mask.values.data<float>();
+    for (const float* row = m; row < m + mask.values.size(); row += width) {
+      const float* const end = row + width;
+      const float* const first = std::find_if(row, end, [](float v) { return v != 0; });
+      const float* last = end;
+      while (last > first && last[-1] == 0) --last;
+      const bool all = std::find(first, last, 0.0f) == last;
+      rows.push_back(
+          {first - row, width == 1 && first < last ? s : last - row, all ? nullptr : row});
+    }
+    return rows;
+  }
+
+  void find_ranges() {
+    const std::vector<Range> rows = rows_of_mask();
+    const Index masks = mask.strides[1] == 0 ? 1 : heads.k,
+                width = rows.empty() ? 1 : mask.values.dim(3);
+    for (std::size_t sentence = 0; sentence < seen.size(); ++sentence) {
+      Seen& of = seen[sentence];
+      const auto& positions = of.keys.positions;
+      const auto index_of = [&](Index position) {  // of the first key at or after the position
+        if (of.keys.count() == s) return position;
+        return std::ranges::lower_bound(positions, position) - positions.begin();
+      };
+      of.ranges.reserve(masks * of.queries.count());
+      for (Index head = 0; head < masks; ++head) {
+        for (const Index t_i : of.queries.positions) {
+          const Index last = options.causal ? std::max<Index>(t_i + s - t + 1, 0) : s;
+          Range range{0, index_of(std::min(last, s)), nullptr};
+          if (!rows.empty()) {
+            const Range& row = rows[mask.offset(static_cast<Index>(sentence), head, t_i) / width];
+            range = {index_of(row.from), std::min(range.until, index_of(row.until)), row.mask};
+            if (range.from >= range.until) range = {};
+          }
+          of.ranges.push_back(range);
+        }
+      }
+    }
+  }
 };
+
+/// The keys of several queries, from the first to the last.
+Range span_of(std::span<const Range> ranges) {
+  Range all{std::numeric_limits<Index>::max(), 0, nullptr};
+  for (const Range& range : ranges) {
+    if (range.count() == 0) continue;
+    all = {std::min(all.from, range.from), std::max(all.until, range.until), nullptr};
+  }
+  return all.until == 0 ? Range{} : all;
+}
 
 /// The rows of one head of one sentence.
 template <class T>
@@ -155,153 +266,190 @@ class PackedBlocks {
 template <class T>
 class HeadWork {
  public:
-  HeadWork(const Problem& problem, const T* q, const T* kv)
+  HeadWork(const Problem& problem, const T* q, const T* kv, const T* bias)
       : p_(problem),
         q_(q),
         kv_(kv),
-        memory_(Tensor::uninitialized(
-            {2 * block_queries * block_keys + block_queries * p_.a + (3 * p_.t + 4 * p_.s) * p_.a},
-            dtype_of<T>, "attention")) {}
+        bias_(bias),
+        memory_(Tensor::uninitialized({2 * block_queries * block_keys + block_queries * a_v_ +
+                                       p_.t * (2 * a_ + a_v_) + 2 * p_.s * (a_ + a_v_)},
+                                      dtype_of<T>, "attention")) {}
 
   /// Computes the queries [begin, end) of a head.
   void forward(Index pair, Index begin, Index end, T* y_data, T* norms) {
     taken_ = 0;
-    const Seen& of = seen(pair);
-    end = std::min(end, of.queries.count());
+    const std::span<const Range> ranges = p_.ranges(pair);
+    end = std::min(end, std::ssize(ranges));
     if (begin >= end) return;
-    const Index a = p_.a, n = of.until[end - 1];
-    const T* k = gathered(key_rows(kv_, pair), 0, n, 1);
-    const T* v = gathered(key_rows(kv_, pair, p_.d), 0, n, 1);
-    const T* q = gathered(query_rows(q_, pair), begin, end, scale_);
-    keys_.pack(k, n, a, block_keys, /*transposed=*/true);
-    values_.pack(v, n, a, block_keys, /*transposed=*/false);
+    const Range all = span_of(ranges.subspan(begin, end - begin));
+    const Index lowest = all.from / block_ * block_, n = all.until - lowest;
+    const T* k = gathered(key_rows(kv_, pair), lowest, all.until, a_, 1);
+    const T* v = gathered(value_rows(kv_, pair), lowest, all.until, a_v_, 1);
+    const T* q = gathered(query_rows(q_, pair, a_), begin, end, a_, scale_);
+    keys_.pack(k, n, a_, block_, /*transposed=*/true);
+    values_.pack(v, n, a_v_, block_, /*transposed=*/false);
     T* const scores = take(block_queries * block_keys);
-    T* const read = take(block_queries * a);
-    const HeadRows<T> y = query_rows(y_data, pair);
+    T* const read = take(block_queries * a_v_);
+    const HeadRows<T> y = query_rows(y_data, pair, a_v_);
 
     for (Index first = begin; first < end; first += block_queries) {
       const Index queries = std::min(block_queries, end - first);
+      const std::span<const Range> of_block = ranges.subspan(first, queries);
+      const Range keys = span_of(of_block);
       T largest[block_queries];
       double total[block_queries] = {};
       std::fill_n(largest, queries, std::numeric_limits<T>::lowest());
-      std::fill_n(read, queries * a, T(0));
-      for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
-        const Index width = std::min(block_keys, n - key), block = key / block_keys;
-        gemm<T>({q + (first - begin) * a, queries, a, a}, keys_[block],
+      std::fill_n(read, queries * a_v_, T(0));
+      for (Index key = keys.from / block_ * block_; key < keys.until; key += block_) {
+        const Index width = std::min(block_, all.until - key), block = (key - lowest) / block_;
+        if (!any_seen(pair, of_block, key, width)) continue;
+        gemm<T>({q + (first - begin) * a_, queries, a_, a_}, keys_[block],
                 {scores, queries, width, width});
         for (Index i = 0; i < queries; ++i) {
-          T* const row = scores + i * width;
-          const Index count = std::clamp<Index>(of.until[first + i] - key, 0, width);
-          std::fill(row + count, row + width, T(0));
-          if (count == 0) continue;
+          const Range seen = of_block[i].within(key, width);
+          T* const row = scores + i * width + seen.from;
+          adjust_scores(pair, first + i, seen, key, scores + i * width);
+          clear_outside(seen, width, scores + i * width);
+          if (seen.count() == 0) continue;
           const T before = largest[i];
-          largest[i] = std::max(before, simd::largest(row, count));
-          const double sum = simd::sum_exp(row, largest[i], count, row);
-          if (key == 0) {
+          largest[i] = std::max(before, simd::largest(row, seen.count()));
+          const double sum = simd::sum_exp(row, largest[i], seen.count(), row);
+          if (total[i] == 0) {
             total[i] = sum;
           } else {
             T shrink = before - largest[i];
             simd::exp(&shrink, &shrink, 1);
             total[i] = total[i] * shrink + sum;
-            if (shrink != 1) simd::scale(shrink, read + i * a, a);
+            if (shrink != 1) simd::scale(shrink, read + i * a_v_, a_v_);
           }
-          if (const T* m = kept(pair, first + i, key, count)) {
-            for (Index j = 0; j < count; ++j) row[j] *= m[j];
+          if (const T* m = kept(pair, first + i, key + seen.from, seen.count())) {
+            for (Index j = 0; j < seen.count(); ++j) row[j] *= m[j];
           }
         }
-        gemm<T>({scores, queries, width, width}, values_[block], {read, queries, a, a}, Into::add);
+        gemm<T>({scores, queries, width, width}, values_[block], {read, queries, a_v_, a_v_},
+                Into::add);
       }
       for (Index i = 0; i < queries; ++i) {
         const T factor = total[i] == 0 ? T(0) : static_cast<T>(1 / total[i]);
-        copy_row(read + i * a, factor, a, y[first + i]);
+        copy_row(read + i * a_v_, factor, a_v_, y[first + i]);
         T* const norm = norms + 2 * (pair * p_.t + first + i);
         norm[0] = largest[i], norm[1] = factor;
       }
     }
   }
 
-  /// Gradients of a whole head. dq, dkv have the layout of q, kv. Masked keys are not written.
-  void backward(Index pair, const T* y_data, const T* norms, const T* dy_data, T* dq_data,
-                T* dkv_data) {
-    taken_ = 0;
-    const Seen& of = seen(pair);
-    const Index a = p_.a, t = of.queries.count(), n = of.keys.count(),
-                used = t == 0 ? 0 : of.until[t - 1];
-    const T* k = gathered(key_rows(kv_, pair), 0, used, 1);
-    const T* v = gathered(key_rows(kv_, pair, p_.d), 0, used, 1);
-    T* q = gathered(query_rows(q_, pair), 0, t, scale_);
-    const T* dy = gathered(query_rows(dy_data, pair), 0, t, 1);
-    std::vector<bool> discarded(t);
-    for (Index i = 0; i < t; ++i) {
-      discarded[i] = detail::is_zero(dy + i * a, a);
-      if (discarded[i]) std::fill_n(q + i * a, a, T(0));
-    }
-    keys_.pack(k, used, a, block_keys, /*transposed=*/true);
-    keys_across_.pack(k, used, a, block_keys, /*transposed=*/false);
-    values_.pack(v, used, a, block_keys, /*transposed=*/true);
-    queries_.pack(q, t, a, block_queries, /*transposed=*/false);
-    dy_.pack(dy, t, a, block_queries, /*transposed=*/false);
-    T* const weights = take(block_queries * block_keys);
-    T* const dweights = take(block_queries * block_keys);
-    T* const dq = take(t * a);
-    T* const dk = take(n * a);
-    T* const dv = take(n * a);
-    std::fill(dq, dv + n * a, T(0));  // dq, dk and dv
-    const HeadRows<const T> y = query_rows(y_data, pair);
+  /// Gradients of the pointers of a backward pass. dq, dkv have the layout of q, kv; dbias, unless
+  /// null, has the extents of the bias, but K.
+  struct Gradients {
+    const T *y, *norms, *dy;
+    T *dq, *dkv, *dbias;
+  };
 
-    for (Index first = 0; first < t; first += block_queries) {
-      if (detail::is_zero(dy + first * a, std::min(block_queries, t - first) * a)) continue;
-      const Index queries = std::min(block_queries, t - first), of_queries = first / block_queries;
-      T delta[block_queries];
-      for (Index i = 0; i < queries; ++i)
-        delta[i] = simd::dot(dy + (first + i) * a, y[first + i], a);
-      for (Index key = 0; key < of.until[first + queries - 1]; key += block_keys) {
-        const Index width = std::min(block_keys, used - key), block = key / block_keys;
-        const MatrixView<T> w{weights, queries, width, width}, dw{dweights, queries, width, width};
-        gemm<T>({q + first * a, queries, a, a}, keys_[block], w);
-        gemm<T>({dy + first * a, queries, a, a}, values_[block], dw);
-        for (Index i = 0; i < queries; ++i) {
-          const Index count =
-              discarded[first + i] ? 0 : std::clamp<Index>(of.until[first + i] - key, 0, width);
-          const T* const norm = norms + 2 * (pair * p_.t + first + i);
-          simd::run(simd::AttentionGradientRow<T>{weights + i * width, dweights + i * width,
-                                                  kept(pair, first + i, key, count), norm[0],
-                                                  norm[1], delta[i]},
-                    count);
-          std::fill(weights + i * width + count, weights + (i + 1) * width, T(0));
-          std::fill(dweights + i * width + count, dweights + (i + 1) * width, T(0));
-        }
-        const MatrixView<const T> w_read{weights, queries, width, width},
-            dw_read{dweights, queries, width, width};
-        gemm<T>(w_read.transpose(), dy_[of_queries], {dv + key * a, width, a, a}, Into::add);
-        gemm<T>(dw_read.transpose(), queries_[of_queries], {dk + key * a, width, a, a}, Into::add);
-        gemm<T>(dw_read, keys_across_[block], {dq + first * a, queries, a, a}, Into::add);
-      }
-    }
-    const HeadRows<T> to_q = query_rows(dq_data, pair), to_k = key_rows(dkv_data, pair),
-                      to_v = key_rows(dkv_data, pair, p_.d);
-    for (Index i = 0; i < t; ++i) {
-      if (discarded[i]) std::fill_n(dq + i * a, a, T(0));  // even if a key is not finite
-      copy_row(dq + i * a, static_cast<T>(scale_), a, to_q[i]);
-    }
+  /// Gradients of a head of the keys and values, and of the heads of the queries that use it.
+  /// `group` is sentence · G + head. Masked keys are not written.
+  void backward(Index group, const Gradients& g) {
+    taken_ = 0;
+    const Index heads = p_.heads.k / p_.heads.g, pair = group * heads;
+    const Index n = seen(pair).keys.count();
+    Index used = 0;
+    for (Index i = 0; i < heads; ++i) used = std::max(used, span_of(p_.ranges(pair + i)).until);
+    const T* k = gathered(key_rows(kv_, pair), 0, used, a_, 1);
+    const T* v = gathered(value_rows(kv_, pair), 0, used, a_v_, 1);
+    keys_.pack(k, used, a_, block_, /*transposed=*/true);
+    keys_across_.pack(k, used, a_, block_, /*transposed=*/false);
+    values_.pack(v, used, a_v_, block_, /*transposed=*/true);
+    T* const dk = take(n * a_);
+    T* const dv = take(n * a_v_);
+    std::fill(dk, dv + n * a_v_, T(0));  // dk and dv
+    for (Index i = 0, mark = taken_; i < heads; ++i, taken_ = mark)
+      backward_of_query_head(pair + i, used, g, dk, dv);
+    const HeadRows<T> to_k = key_rows(g.dkv, pair), to_v = value_rows(g.dkv, pair);
     for (Index i = 0; i < n; ++i) {
-      std::copy_n(dk + i * a, a, to_k[i]);
-      std::copy_n(dv + i * a, a, to_v[i]);
+      std::copy_n(dk + i * a_, a_, to_k[i]);
+      std::copy_n(dv + i * a_v_, a_v_, to_v[i]);
     }
   }
 
  private:
-  /// The columns of this head: in the queries (..., D); in the keys and values (..., 2D), the keys
-  /// with offset 0, the values with offset D.
+  /// Writes dq, and adds to dk (keys, A), dv (keys, A_v) and dbias.
+  void backward_of_query_head(Index pair, Index used, const Gradients& g, T* dk, T* dv) {
+    const std::span<const Range> ranges = p_.ranges(pair);
+    const Index t = std::ssize(ranges);
+    T* q = gathered(query_rows(q_, pair, a_), 0, t, a_, scale_);
+    const T* dy = gathered(query_rows(g.dy, pair, a_v_), 0, t, a_v_, 1);
+    std::vector<bool> discarded(t);
+    for (Index i = 0; i < t; ++i) {
+      discarded[i] = detail::is_zero(dy + i * a_v_, a_v_);
+      if (discarded[i]) std::fill_n(q + i * a_, a_, T(0));
+    }
+    queries_.pack(q, t, a_, block_queries, /*transposed=*/false);
+    dy_.pack(dy, t, a_v_, block_queries, /*transposed=*/false);
+    T* const weights = take(block_queries * block_keys);
+    T* const dweights = take(block_queries * block_keys);
+    T* const dq = take(t * a_);
+    std::fill_n(dq, t * a_, T(0));
+    const HeadRows<const T> y = query_rows(g.y, pair, a_v_);
+
+    for (Index first = 0; first < t; first += block_queries) {
+      const Index queries = std::min(block_queries, t - first), of_queries = first / block_queries;
+      if (detail::is_zero(dy + first * a_v_, queries * a_v_)) continue;
+      const std::span<const Range> of_block = ranges.subspan(first, queries);
+      const Range keys = span_of(of_block);
+      T delta[block_queries];
+      for (Index i = 0; i < queries; ++i)
+        delta[i] = simd::dot(dy + (first + i) * a_v_, y[first + i], a_v_);
+      for (Index key = keys.from / block_ * block_; key < keys.until; key += block_) {
+        const Index width = std::min(block_, used - key), block = key / block_;
+        if (!any_seen(pair, of_block, key, width)) continue;
+        const MatrixView<T> w{weights, queries, width, width}, dw{dweights, queries, width, width};
+        gemm<T>({q + first * a_, queries, a_, a_}, keys_[block], w);
+        gemm<T>({dy + first * a_v_, queries, a_v_, a_v_}, values_[block], dw);
+        for (Index i = 0; i < queries; ++i) {
+          const Range seen = discarded[first + i] ? Range{} : of_block[i].within(key, width);
+          T *const w_row = weights + i * width, *const dw_row = dweights + i * width;
+          adjust_scores(pair, first + i, seen, key, w_row);
+          const T* const norm = g.norms + 2 * (pair * p_.t + first + i);
+          simd::run(
+              simd::AttentionGradientRow<T>{w_row + seen.from, dw_row + seen.from,
+                                            kept(pair, first + i, key + seen.from, seen.count()),
+                                            norm[0], norm[1], delta[i]},
+              seen.count());
+          clear_outside(seen, width, w_row);
+          clear_outside(seen, width, dw_row);
+          if (g.dbias) add_bias_gradient(pair, first + i, seen, key, dw_row, g.dbias);
+        }
+        const MatrixView<const T> w_read{weights, queries, width, width},
+            dw_read{dweights, queries, width, width};
+        gemm<T>(w_read.transpose(), dy_[of_queries], {dv + key * a_v_, width, a_v_, a_v_},
+                Into::add);
+        gemm<T>(dw_read.transpose(), queries_[of_queries], {dk + key * a_, width, a_, a_},
+                Into::add);
+        gemm<T>(dw_read, keys_across_[block], {dq + first * a_, queries, a_, a_}, Into::add);
+      }
+    }
+    const HeadRows<T> to_q = query_rows(g.dq, pair, a_);
+    for (Index i = 0; i < t; ++i) {
+      if (discarded[i]) std::fill_n(dq + i * a_, a_, T(0));  // even if a key is not finite
+      copy_row(dq + i * a_, static_cast<T>(scale_), a_, to_q[i]);
+    }
+  }
+
+  /// The columns of this head: in the queries (..., K size); in the keys and values
+  /// (..., G A + G A_v).
   template <class U>
-  HeadRows<U> query_rows(U* x, Index pair) const {
-    return {x + pair % p_.options.heads * p_.a, p_.d, seen(pair).queries.rows};
+  HeadRows<U> query_rows(U* x, Index pair, Index size) const {
+    return {x + pair % p_.heads.k * size, p_.heads.k * size, seen(pair).queries.rows};
   }
   template <class U>
-  HeadRows<U> key_rows(U* x, Index pair, Index offset = 0) const {
-    return {x + offset + pair % p_.options.heads * p_.a, 2 * p_.d, seen(pair).keys.rows};
+  HeadRows<U> key_rows(U* x, Index pair) const {
+    return {x + kv_head(pair) * a_, p_.heads.width(), seen(pair).keys.rows};
   }
-  const Seen& seen(Index pair) const { return p_.seen[pair / p_.options.heads]; }
+  template <class U>
+  HeadRows<U> value_rows(U* x, Index pair) const {
+    return {x + p_.heads.g * a_ + kv_head(pair) * a_v_, p_.heads.width(), seen(pair).keys.rows};
+  }
+  Index kv_head(Index pair) const { return pair % p_.heads.k / (p_.heads.k / p_.heads.g); }
+  const Seen& seen(Index pair) const { return p_.seen[pair / p_.heads.k]; }
 
   /// Scratch memory for n elements, valid until the next head.
   T* take(Index n) {
@@ -309,12 +457,64 @@ class HeadWork {
     taken_ += n;
     return scratch;
   }
-  /// A copy of rows [begin, end), multiplied by a factor.
-  T* gathered(const HeadRows<const T>& from, Index begin, Index end, double factor) {
-    T* const to = take((end - begin) * p_.a);
+  /// A copy of rows [begin, end) of `size` elements, multiplied by a factor.
+  T* gathered(const HeadRows<const T>& from, Index begin, Index end, Index size, double factor) {
+    T* const to = take((end - begin) * size);
     for (Index i = begin; i < end; ++i)
-      copy_row(from[i], static_cast<T>(factor), p_.a, to + (i - begin) * p_.a);
+      copy_row(from[i], static_cast<T>(factor), size, to + (i - begin) * size);
     return to;
+  }
+
+  /// Whether a query attends to one of the keys [first, first + width).
+  bool any_seen(Index pair, std::span<const Range> ranges, Index first, Index width) const {
+    const std::vector<Index>& positions = seen(pair).keys.positions;
+    for (const Range& range : ranges) {
+      const Range inside = range.within(first, width);
+      if (inside.count() > 0 && !range.mask) return true;
+      for (Index j = inside.from; j < inside.until; ++j)
+        if (range.mask[positions[first + j]] != 0) return true;
+    }
+    return false;
+  }
+
+  /// Adds the bias to the scores of a query for the keys from `first` on, within the range; where
+  /// the mask is 0 they become -∞.
+  void adjust_scores(Index pair, Index query, const Range& range, Index first, T* scores) const {
+    if (!bias_ && !range.mask) return;
+    const Index* const position = seen(pair).keys.positions.data() + first;
+    if (bias_) {
+      const T* const bias = bias_ + p_.bias.offset(pair / p_.heads.k, pair % p_.heads.k,
+                                                   seen(pair).queries.positions[query]);
+      const Index stride = p_.bias.strides[3];
+      if (stride != 0 && seen(pair).keys.count() == p_.s && range.count() > 0) {  // contiguous
+        simd::add_scaled(T(1), bias + first + range.from, scores + range.from, range.count());
+      } else {
+        for (Index j = range.from; j < range.until; ++j) scores[j] += bias[stride * position[j]];
+      }
+    }
+    if (!range.mask) return;
+    for (Index j = range.from; j < range.until; ++j)
+      if (range.mask[position[j]] == 0) scores[j] = -std::numeric_limits<T>::infinity();
+  }
+
+  /// Adds the gradients of the scores of a query to its row of dbias.
+  void add_bias_gradient(Index pair, Index query, const Range& range, Index first, const T* dscores,
+                         T* dbias) const {
+    const Index* const position = seen(pair).keys.positions.data() + first;
+    const Index t = p_.bias.strides[2] == 0 ? 1 : p_.t, s = p_.bias.strides[3] == 0 ? 1 : p_.s;
+    const Index slice = p_.bias.strides[0] == 0 ? pair % p_.heads.k : pair;
+    T* const row = dbias + (slice * t + (t == 1 ? 0 : seen(pair).queries.positions[query])) * s;
+    if (s != 1 && seen(pair).keys.count() == p_.s && range.count() > 0) {
+      simd::add_scaled(T(1), dscores + range.from, row + first + range.from, range.count());
+    } else {
+      for (Index j = range.from; j < range.until; ++j) row[s == 1 ? 0 : position[j]] += dscores[j];
+    }
+  }
+
+  /// Sets the elements outside of a range to 0.
+  static void clear_outside(const Range& range, Index width, T* row) {
+    std::fill_n(row, range.from, T(0));
+    std::fill(row + range.until, row + width, T(0));
   }
 
   /// Dropout factors of a query for `count` keys from key `first` on, or null without dropout.
@@ -331,73 +531,92 @@ class HeadWork {
   }
 
   const Problem& p_;
-  const T *q_, *kv_;
+  const Index a_ = p_.heads.a, a_v_ = p_.heads.a_v, block_ = p_.keys_of_block();
+  const T *q_, *kv_, *bias_;
   Tensor memory_;
   Index taken_ = 0;
   std::vector<T> kept_;
   PackedBlocks<T> keys_, values_, keys_across_, queries_, dy_;
-  double scale_ = 1 / std::sqrt(static_cast<double>(p_.a));
+  double scale_ = 1 / std::sqrt(static_cast<double>(a_));
 };
 
 }  // namespace
 
 AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
-                                   const FusedAttentionOptions& o) {
-  const Problem p(q, kv, o);
-  Tensor y = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
+                                   const FusedAttentionOptions& o, const Tensor& bias) {
+  const Problem p(q, kv, o, bias);
+  Tensor y =
+      Tensor::uninitialized(q.shape().with(-1, p.heads.k * p.heads.a_v), q.dtype(), "attention");
   Tensor norms = Tensor::uninitialized({p.b, o.heads, p.t, 2}, q.dtype(), "attention");
   const Index chunks = ceil_div(p.t, tile_queries);
   const auto compute = [&]<class T>(Index i, Index last, const T* q_data, const T* kv_data,
-                                    T* y_data, T* norms_data) {
-    for (HeadWork<T> work(p, q_data, kv_data); i < last; ++i) {
+                                    const T* bias_data, T* y_data, T* norms_data) {
+    for (HeadWork<T> work(p, q_data, kv_data, bias_data); i < last; ++i) {
       const Index begin = i % chunks * tile_queries;
       work.forward(i / chunks, begin, std::min(begin + tile_queries, p.t), y_data, norms_data);
     }
   };
-  parallel_rows("attention", std::tie(q, kv, y, norms), p.pairs() * chunks, p.pairs_of_tile(),
-                compute);
+  const detail::OrNull bias_or_null{p.bias.values};
+  parallel_rows("attention", std::tie(q, kv, bias_or_null, y, norms), p.pairs() * chunks,
+                p.pairs_of_tile(), compute);
   return {y, norms};
 }
 
 AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const FusedAttentionOptions& o,
-                                     const AttentionForward& forward, const Tensor& dy) {
-  const Problem p(q, kv, o);
+                                     const AttentionForward& forward, const Tensor& dy,
+                                     const Tensor& bias, Tensor* dbias) {
+  const Problem p(q, kv, o, bias);
   Tensor dq = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
   Tensor dkv = o.mask.defined() && !o.key_rows.defined()
                    ? zeros(kv.shape(), kv.dtype())
                    : Tensor::uninitialized(kv.shape(), kv.dtype(), "attention");
-  const auto compute = [&]<class T>(Index pair, Index last, const T* q_data, const T* kv_data,
-                                    const T* y, const T* norms, const T* dy_data, T* dq_data,
-                                    T* dkv_data) {
-    for (HeadWork<T> work(p, q_data, kv_data); pair < last; ++pair)
-      work.backward(pair, y, norms, dy_data, dq_data, dkv_data);
+  // Sentences with one bias add to its gradient one after another.
+  const bool in_turn = dbias && p.bias.strides[0] == 0;
+  const Index turns = in_turn ? p.b : 1, groups = p.b * p.heads.g / std::max<Index>(turns, 1);
+  if (dbias) {
+    const Shape& extents = p.bias.values.shape();
+    *dbias = zeros({extents[0], p.heads.k, extents[2], extents[3]}, q.dtype());
+  }
+  const auto compute = [&]<class T>(Index group, Index last, const T* q_data, const T* kv_data,
+                                    const T* bias_data, const T* y, const T* norms,
+                                    const T* dy_data, T* dq_data, T* dkv_data) {
+    T* const dbias_data = dbias ? dbias->mutable_data<T>() : nullptr;
+    HeadWork<T> work(p, q_data, kv_data, bias_data);
+    for (; group < last; ++group)
+      for (Index turn = 0; turn < turns; ++turn)
+        work.backward(turn * groups + group, {y, norms, dy_data, dq_data, dkv_data, dbias_data});
   };
-  parallel_rows("attention", std::tie(q, kv, forward.y, forward.norms, dy, dq, dkv), p.pairs(),
-                p.pairs_of_tile(), compute);
+  const detail::OrNull bias_or_null{p.bias.values};
+  parallel_rows("attention", std::tie(q, kv, bias_or_null, forward.y, forward.norms, dy, dq, dkv),
+                groups, ceil_div(p.pairs_of_tile(), turns * p.heads.k / p.heads.g), compute);
+  if (dbias) *dbias = sum_to(*dbias, p.bias.values.shape()).reshape(bias.shape());
   return {dq, dkv};
 }
 
 AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
-                             Integer heads) {
+                             const FusedAttentionOptions& o, const Tensor& bias) {
   ShapeCheck check("attention_step");
   check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
-  const Index a = head_size("attention_step", heads, d);
+  const Heads heads("attention_step", o, d);
+  const Index a = heads.a, a_v = heads.a_v, y_size = heads.k * a_v;
+  const OfPairs of_pairs("bias", bias, {b, heads.k, 1, s});
+  if (bias.defined()) require_same_dtype("attention_step", q, bias);
   if (std::ssize(cache) != s)
     fail("attention_step", "the cache has {} entries, but rows has {} positions", cache.size(), s);
   for (Index i = 0; i < s; ++i) {
     require_same_dtype("attention_step", q, cache[i]);
-    ShapeCheck("attention_step")("q", q, "B D")("cache", cache[i], "R 2D");
+    ShapeCheck("attention_step")("cache", cache[i], fmt::format("R {}", heads.width()));
     checked_ids("attention_step", "row", rows[i], cache[i].dim(0), -1);
   }
-  AttentionStep result{Tensor::uninitialized(q.shape(), q.dtype(), "attention_step"),
-                       Tensor::uninitialized({heads, s, b}, q.dtype(), "attention_step")};
+  AttentionStep result{Tensor::uninitialized({b, y_size}, q.dtype(), "attention_step"),
+                       Tensor::uninitialized({heads.k, s, b}, q.dtype(), "attention_step")};
   const auto* row = rows.data<std::int32_t>();
   const double scale = 1 / std::sqrt(static_cast<double>(a));
-  const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, T* y_data,
-                                    T* weights) {
-    std::fill_n(y_data + begin * d, (end - begin) * d, T(0));
+  const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, const T* bias_data,
+                                    T* y_data, T* weights) {
+    std::fill_n(y_data + begin * y_size, (end - begin) * y_size, T(0));
     std::vector<Index> seen;     // positions that the hypothesis attends to
     std::vector<const T*> keys;  // their rows in the cache
     for (Index hypothesis = begin; hypothesis < end; ++hypothesis) {
@@ -406,29 +625,35 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, con
         const Index at = row[position * b + hypothesis];
         if (at < 0) continue;
         seen.push_back(position);
-        keys.push_back(cache[position].data<T>() + at * 2 * d);
+        keys.push_back(cache[position].data<T>() + at * heads.width());
       }
       const Index n = std::ssize(seen);
       std::vector<T> alpha(seen.size());
-      for (Index column = 0; column < d; column += a) {
-        const T* const query = q_data + hypothesis * d + column;
+      for (Index head = 0; head < heads.k; ++head) {
+        const T* const query = q_data + hypothesis * d + head * a;
+        const Index kv_head = head / (heads.k / heads.g), value = heads.g * a + kv_head * a_v;
         for (Index i = 0; i < n; ++i)
-          alpha[i] = static_cast<T>(scale) * simd::dot(query, keys[i] + column, a);
+          alpha[i] = static_cast<T>(scale) * simd::dot(query, keys[i] + kv_head * a, a);
+        if (bias_data) {
+          const T* const row = bias_data + of_pairs.offset(hypothesis, head, 0);
+          for (Index i = 0; i < n; ++i) alpha[i] += row[of_pairs.strides[3] * seen[i]];
+        }
         const T largest =
             std::max(simd::largest(alpha.data(), n), std::numeric_limits<T>::lowest());
         const T total = simd::sum_exp(alpha.data(), largest, n, alpha.data());
-        T* const of_head = weights + column / a * s * b + hypothesis;
+        T* const of_head = weights + head * s * b + hypothesis;
         for (Index position = 0; position < s; ++position) of_head[position * b] = 0;
         for (Index i = 0; i < n; ++i) {
           const T weight = total == 0 ? T(0) : alpha[i] / total;
           of_head[seen[i] * b] = weight;
-          simd::add_scaled(weight, keys[i] + d + column, y_data + hypothesis * d + column, a);
+          simd::add_scaled(weight, keys[i] + value, y_data + hypothesis * y_size + head * a_v, a_v);
         }
       }
     }
   };
-  parallel_rows("attention_step", std::tie(q, result.y, result.weights), b, rows_of_tile(2 * s * d),
-                compute);
+  const detail::OrNull bias_or_null{of_pairs.values};
+  parallel_rows("attention_step", std::tie(q, bias_or_null, result.y, result.weights), b,
+                rows_of_tile(2 * s * d), compute);
   return result;
 }
 

@@ -10,11 +10,17 @@ namespace attune {
 
 /// Heads, masks and dropout of the fused attention.
 struct FusedAttentionOptions {
-  Index heads = 1;      // K; must divide D
-  bool causal = false;  // query t attends only to the keys 0 .. t + S - T
-  Mask mask = {};       // (S, B): 1 on keys that take part; undefined: all. Not with key_rows.
-  /// For sequences stored without padding: q is (N, D), or kv is (M, 2D), with one row per token.
-  /// Then query_rows (T, B) or key_rows (S, B), i32, hold the row of each token, and -1 on padding.
+  Index heads = 1;       // K, of the queries; must divide D
+  Index kv_heads = 0;    // G, of the keys and values; must divide K; 0 means K
+  Index value_size = 0;  // A_v, elements of a value in each head; 0 means A = D / K
+  bool causal = false;   // query t attends only to the keys 0 .. t + S - T
+  Mask mask = {};        // (S, B): 1 on keys that take part; undefined: all. Not with key_rows.
+  /// 1 where a query may attend to a key; broadcasts to (B, K, T, S). Undefined: everywhere. Blocks
+  /// of queries and keys without any 1 are not computed.
+  Mask attention_mask = {};
+  /// For sequences stored without padding: q is (N, D), or kv is (M, G (A + A_v)), with one row per
+  /// token. Then query_rows (T, B) or key_rows (S, B), i32, hold the row of each token, and -1 on
+  /// padding.
   Tensor query_rows = {}, key_rows = {};
   /// Dropout rate of the weights, as in tensor2tensor; Vaswani et al. (2017) do not use it. Draws
   /// the next B·K·T·S numbers of `random`, in the order (B, K, T, S). Backward draws them again.
@@ -22,34 +28,40 @@ struct FusedAttentionOptions {
   Random random = Random(0);
 };
 
-/// Computes reference::attention (autograd/reference.hpp) of q (T, B, D) and kv (S, B, 2D), whose
-/// first D columns are keys and the others values. Blocks of queries are combined with blocks of
-/// keys by a running softmax (Dao et al., 2022, algorithm 1), so that memory is linear in T and S.
-/// Keys that no query attends to are not read. A query that attends to no key gets 0.
+/// Computes reference::attention (autograd/reference.hpp) of q (T, B, K A) and
+/// kv (S, B, G A + G A_v), whose first G A columns are keys and the others values. Query head k uses
+/// head k / (K / G) of the keys and values. The bias broadcasts to (B, K, T, S) and is added to the
+/// scores; it may be undefined. Blocks of queries are combined with blocks of keys by a running
+/// softmax (Dao et al., 2022, algorithm 1), so that memory is linear in T and S. Keys that no query
+/// attends to are not read. A query that attends to no key gets 0.
 struct AttentionForward {
-  Tensor y;      // in q's shape
+  Tensor y;      // (T, B, K A_v), or (N, K A_v)
   Tensor norms;  // (B, K, T, 2): the largest score m, and 1 / Σ_s e^{score - m}, or 0 without keys
 };
 AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
-                                   const FusedAttentionOptions& o);
+                                   const FusedAttentionOptions& o, const Tensor& bias = {});
 
 struct AttentionBackward {
   Tensor dq, dkv;
 };
-/// Recomputes the weights from the norms (Dao et al., 2022, algorithm 4).
+/// Recomputes the weights from the norms (Dao et al., 2022, algorithm 4). If `dbias` is not null,
+/// sets it to the gradient of the bias, with scratch memory for all K heads. Weights below 2^-100
+/// (f64: 2^-996) have gradient 0.
 AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const FusedAttentionOptions& o,
-                                     const AttentionForward& forward, const Tensor& dy);
+                                     const AttentionForward& forward, const Tensor& dy,
+                                     const Tensor& bias = {}, Tensor* dbias = nullptr);
 
-/// Scaled dot-product attention of one query per hypothesis, q (B, D), over a key-value cache in
+/// Scaled dot-product attention of one query per hypothesis, q (B, K A), over a key-value cache in
 /// which hypotheses share the entries of a common prefix. At position s, hypothesis b attends to
-/// row rows[s, b] of cache[s] (R, 2D), or to nothing if rows (S, B), i32, is -1 there. A
-/// hypothesis without any position gets 0.
+/// row rows[s, b] of cache[s] (R, G A + G A_v), or to nothing if rows (S, B), i32, is -1 there. A
+/// hypothesis without any position gets 0. Uses heads, kv_heads and value_size of the options, and
+/// a bias as in attention_forward, for T = 1.
 struct AttentionStep {
-  Tensor y;        // (B, D)
+  Tensor y;        // (B, K A_v)
   Tensor weights;  // (K, S, B), 0 where the row is -1
 };
 AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
-                             Integer heads);
+                             const FusedAttentionOptions& o, const Tensor& bias = {});
 
 }  // namespace attune

@@ -123,7 +123,7 @@ TEST_CASE("attention: storage without padding gives the bits and gradients of th
 
 TEST_CASE("attention: errors name what does not fit") {
   const Tensor q = zeros({2, 3, 4}), kv = zeros({5, 3, 8});
-  CHECK_ERROR("attention: kv (S, B, 2D) is (5, 3, 4), but D = 4 in q",
+  CHECK_ERROR("attention: kv (S, B, 8) is (5, 3, 4), but 8 was expected",
               attention(q, zeros({5, 3, 4})));
   CHECK_ERROR("attention: 3 heads do not divide a size of 4", attention(q, kv, {.heads = 3}));
   CHECK_ERROR("attention: the dropout 1 is not in [0, 1)", attention(q, kv, {.dropout = 1}));
@@ -135,7 +135,7 @@ TEST_CASE("attention: errors name what does not fit") {
                         {.mask = ones({2, 1}), .key_rows = rows.slice(0, 2)}));
   CHECK_ERROR("attention: key_rows: row 2 is missing",
               attention(zeros({2, 1, 4}), zeros({3, 8}), {.key_rows = rows.slice(0, 2)}));
-  CHECK_ERROR("attention: kv (M, 2D) is (5, 3, 8), but 2 axes were expected",
+  CHECK_ERROR("attention: kv (M, 8) is (5, 3, 8), but 2 axes were expected",
               attention(q, kv, {.key_rows = zeros({5, 3}, DType::i32)}));
 }
 

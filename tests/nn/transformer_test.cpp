@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/autograd/gradcheck.hpp>
 #include <attune/nn/transformer.hpp>
 
 #include "nn/tools.hpp"
@@ -112,6 +113,40 @@ TEST_CASE("MultiHeadAttention: if all positions are masked, y is the bias of W_o
             .item() == 0);
 }
 
+TEST_CASE("MultiHeadAttention: grouped heads, rotary, bias and window, at once, packed, by steps") {
+  Parameters params(1, DType::f64);
+  const MultiHeadAttention layer(params, kSize,
+                                 {.heads = 4,
+                                  .causal = Causal::yes,
+                                  .kv_heads = 2,
+                                  .head_size = 6,
+                                  .value_size = 3,
+                                  .rotary = 50});
+  test::scale_parameters(params, 2);
+  const Tensor age = unsqueeze(arange(5), 1) - arange(5), near = age < 3;
+  const Var bias = randn({4, 5, 5}, DType::f64, 4);
+  const PairOptions pairs{.mask = near, .bias = bias};
+  const auto all = layer(x, layer.precompute(x), {}, Weights::per_head, {}, pairs);
+  KeyValueCache cache;
+  for (Index t = 0; t < 5; ++t) {
+    cache.keys_values.push_back(layer.precompute(x.slice(t, t + 1), {}, t)[0]);
+    const Tensor seen = where(near[t].slice(0, t + 1).reshape({-1, 1}), arange(3), -1);
+    const Var now = slice(slice(bias, 1, t, t + 1), 2, 0, t + 1);
+    const auto recorded = layer.step(x[t], {cache.keys_values, seen}, now);
+    CHECK(difference(recorded.y.value(), all.y.value()[t]) <= 1e-14);
+    const NoGrad no_grad;
+    const auto step = layer.step(x[t], {cache.keys_values, seen}, now);
+    CHECK(difference(step.y.value(), all.y.value()[t]) <= 1e-14);
+    CHECK(difference(step.weights.value(), slice(all.weights.value()[t], 1, 0, t + 1)) <= 1e-14);
+  }
+  const Mask tokens = mask_of(5, {5, 2, 4});
+  const Layout packed = Layout::packed(tokens);
+  const Var y = packed.unpack(layer.self(packed.pack(x), packed, pairs));
+  CHECK(difference(y.value(), layer.self(x, tokens, pairs).value() * unsqueeze(tokens, -1)) <=
+        1e-14);
+  CHECK(gradcheck(params, [&] { return layer.self(x, {}, {near, bias}); }));
+}
+
 TEST_CASE("TransformerLayer: single steps equal the whole sequence, values and gradients") {
   for (const Norm norm : {Norm::before, Norm::after}) {
     Parameters params(1, DType::f64);
@@ -177,7 +212,7 @@ TEST_CASE("Transformer layers: errors name the tensor and the layer") {
       "MultiHeadAttention: query (T, B, D) is (3, 8), but 3 axes were expected, in decoder.cross",
       attention(x[0], keys_values));
   CHECK_ERROR(
-      "MultiHeadAttention: keys and values (S, B, 2D) is (4, 2, 16), but B = 3 in query, in "
+      "MultiHeadAttention: keys and values (S, B, 16) is (4, 2, 16), but B = 3 in query, in "
       "decoder.cross",
       attention(x, zeros({4, 2, 16}, DType::f64)));
   for (const Index steps : {1, 5}) {
@@ -201,7 +236,7 @@ TEST_CASE("Transformer layers: errors name the tensor and the layer") {
   CHECK_ERROR(lacks, decoder(x, {}));
   CHECK_ERROR(lacks, decoder.step(x[0], cache));
   const NoGrad no_grad;
-  CHECK_ERROR("attention_step: cache (R, 2D) is (3, 12), but D = 8 in q, in decoder.cross",
+  CHECK_ERROR("attention_step: cache (R, 16) is (3, 12), but 16 was expected, in decoder.cross",
               attention.step(x[0], {{zeros({3, 12}, DType::f64)}, cache.rows}));
   CHECK_ERROR(
       "attention_step: row 3 at 0 is not in -1 to 2, in decoder.cross",

@@ -604,6 +604,33 @@ void add_attention_case(List& list, const std::vector<OpInput>& inputs,
            OF(reference::attention(v[0], v[1], options(v))), 5);
 }
 
+/// Functions of q, kv, and possibly a bias and an attention mask.
+void add_biased_attention(List& list, const std::string& name, std::vector<OpInput> inputs,
+                          const FusedAttentionOptions& given) {
+  const auto with = [=](const Vars& v, auto f) {
+    FusedAttentionOptions o = given;
+    if (v.size() > 3) o.attention_mask = v[3].value();
+    return f(v[0], v[1], o, v.size() > 2 ? v[2] : Var());
+  };
+  list.add("attention, " + name, std::move(inputs),
+           OF(with(v, [](auto&... a) { return attention(a...); })),
+           OF(with(v, [](auto&... a) { return reference::attention(a...); })), 5);
+}
+
+/// Two heads of four elements of x (T, B, 9), rotated as complex numbers at the positions 2, 3, ...
+Var rotated(V x) {
+  std::vector<Var> columns;
+  const Tensor at = arange(2, 2 + x.dim(0), 1, DType::f64).reshape({-1, 1, 1});
+  for (Index i = 0; i < 8; ++i) {
+    const Tensor angle = at * (i % 2 == 0 ? 1.0 : 0.1);  // 100^(-2i/4)
+    const double sign = i % 4 < 2 ? -1 : 1;
+    columns.push_back(slice(x, -1, i, i + 1) * cos(angle).to(x.dtype()) +
+                      sign * slice(x, -1, i ^ 2, (i ^ 2) + 1) * sin(angle).to(x.dtype()));
+  }
+  columns.push_back(slice(x, -1, 8, 9));
+  return concat(columns, -1);
+}
+
 /// Masks have gaps, and in one case a sentence has no key.
 void add_fused_attention(List& list) {
   list.group = "fused attention";
@@ -620,6 +647,20 @@ void add_fused_attention(List& list) {
   add_attention_case(list, {"T B 6", "S B 12"}, {.heads = 2, .dropout = 0.4, .random = random});
   add_attention_case(list, {"S B 6", "S B 12", "mask S B"},
                      {.heads = 3, .causal = true, .dropout = 0.4, .random = random});
+  // K = 4 heads of the queries and G = 2 of the keys, with A = 3 and A_v = 1
+  const FusedAttentionOptions grouped{.heads = 4, .kv_heads = 2, .value_size = 1};
+  add_biased_attention(list, "grouped heads", {"T B 12", "S B 8"}, grouped);
+  add_biased_attention(list, "bias", {"T B 6", "S B 12", "B 2 T S"}, {.heads = 2});
+  add_biased_attention(list, "bias (K, 1, S), grouped, causal", {"S B 12", "S B 8", "4 1 S"},
+                       {.heads = 4, .kv_heads = 2, .value_size = 1, .causal = true});
+  add_biased_attention(list, "bias (T, 1), dropout", {"T B 6", "S B 12", "T 1"},
+                       {.heads = 2, .dropout = 0.4, .random = random});
+  add_biased_attention(list, "bias and mask (T, S)", {"T B 6", "S B 12", "2 1 1", "mask T S"},
+                       {.heads = 2});
+  add_biased_attention(list, "mask (B, K, T, S), grouped",
+                       {"T B 12", "S B 8", "T S", "mask B 4 T S"}, grouped);
+  list.add("rotary", {"T B 9"}, OF(rotary(v[0], arange(2, 2 + v[0].dim(0)), 2, 4, 100)),
+           OF(rotated(v[0])));
 }
 
 /// All variants of a cell, with `steps` steps and a batch of `batch`.
@@ -777,6 +818,15 @@ std::vector<OpCase> large_op_cases() {
   add_attention_case(list, {"150 2 6", "550 2 12", "mask 550 2"}, {.heads = 2});
   add_attention_case(list, {"530 3 6", "530 3 12", "mask 530 3"},
                      {.heads = 3, .causal = true, .dropout = 0.3, .random = Random(7)});
+  const Tensor age = unsqueeze(arange(530), 1) - arange(530);
+  add_biased_attention(list, "window of 70 and the first 3 keys, bias, grouped, dropout",
+                       {"530 2 8", "530 2 6", "4 530 530", maximum(age < 70, arange(530) < 3)},
+                       {.heads = 4,
+                        .kv_heads = 2,
+                        .value_size = 1,
+                        .causal = true,
+                        .dropout = 0.3,
+                        .random = Random(7)});
   add_recurrences(list, "T", "71");
   return list.cases;
 }

@@ -76,7 +76,7 @@ AttentionStep step_of(const Padded& in) {
   for (Index t = 0; t < kv.dim(0); ++t) places.push_back(kv[t]);
   const Tensor own = broadcast_to(arange(kv.dim(1), in.x.dtype()), in.mask.shape());
   const Tensor rows = where(in.mask, own, -1.0).to(DType::i32);
-  return attention_step(queries_of(in), places, rows, 3);
+  return attention_step(queries_of(in), places, rows, {.heads = 3});
 }
 
 RecurrenceOf<Tensor> recurrence(const Padded& in, Cell cell, Direction direction) {

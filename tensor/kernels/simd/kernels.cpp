@@ -392,11 +392,16 @@ HWY_INLINE void Run(const SoftmaxGradientRow<T> row, Index n) {
   });
 }
 
+/// Smaller weights have gradient 0. Their products would be subnormal, which slows down the CPU.
+template <class T>
+constexpr T kLeastWeight = std::numeric_limits<T>::min() * T(1 << 26);
+
 template <class T>
 HWY_INLINE void Run(const AttentionGradientRow<T> row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
     const auto e = Exp(at.d, hn::Sub(at.load(row.p), at.set(row.shift)));
-    const auto w = hn::Mul(e, at.set(row.factor));
+    const auto product = hn::Mul(e, at.set(row.factor));
+    const auto w = hn::IfThenZeroElse(hn::Lt(product, at.set(kLeastWeight<T>)), product);
     const auto m = row.m ? at.load(row.m) : at.set(1);
     at.store(hn::Mul(w, m), row.p);
     at.store(hn::Mul(w, hn::MulSub(at.load(row.dp), m, at.set(row.delta))), row.dp);

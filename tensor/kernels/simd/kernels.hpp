@@ -147,6 +147,7 @@ struct SoftmaxRow {
 /// and dp the gradients of the weights after dropout. With w = factor e^{s - shift} and the
 /// dropout's factors m,
 ///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)
+/// where weights w below 2^-100 (f64: 2^-996) are 0.
 template <class T>
 struct AttentionGradientRow {
   T *p, *dp;

@@ -33,7 +33,8 @@ struct FusedAttentionOptions {
 /// head k / (K / G) of the keys and values. The bias broadcasts to (B, K, T, S) and is added to the
 /// scores; it may be undefined. Blocks of queries are combined with blocks of keys by a running
 /// softmax (Dao et al., 2022, algorithm 1), so that memory is linear in T and S. Keys that no query
-/// attends to are not read. A query that attends to no key gets 0.
+/// attends to are not read. A query that attends to no key gets 0. Weights below 2^-100 of the
+/// largest (f64: 2^-996) count as 0.
 struct AttentionForward {
   Tensor y;      // (T, B, K A_v), or (N, K A_v)
   Tensor norms;  // (B, K, T, 2): the largest score m, and 1 / Σ_s e^{score - m}, or 0 without keys
@@ -45,8 +46,7 @@ struct AttentionBackward {
   Tensor dq, dkv;
 };
 /// Recomputes the weights from the norms (Dao et al., 2022, algorithm 4). If `dbias` is not null,
-/// sets it to the gradient of the bias, with scratch memory for all K heads. Weights below 2^-100
-/// (f64: 2^-996) have gradient 0.
+/// sets it to the gradient of the bias, with scratch memory for all K heads.
 AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const FusedAttentionOptions& o,
                                      const AttentionForward& forward, const Tensor& dy,

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <type_traits>
 
 #include <attune/tensor/kernels/simd/dispatch.hpp>
@@ -332,8 +333,18 @@ HWY_INLINE T LargestOf(const T* x, Index n) {
   return result;
 }
 
+/// e^x, or 0 where it is below 2^-100 (f64: 2^-996): products with such a weight would be
+/// subnormal, which slows down the CPU.
+template <class D, class V>
+HWY_INLINE V ExpWithoutTiny(D d, V x) {
+  using T = hn::TFromD<D>;
+  constexpr T least = std::numbers::ln2_v<T> * (sizeof(T) == 4 ? -100 : -996);
+  const auto tiny = hn::Lt(x, hn::Set(d, least));
+  return hn::IfThenZeroElse(tiny, Exp(d, hn::IfThenElse(tiny, hn::Set(d, least), x)));
+}
+
 /// A row whose last register is padded with -∞, which does not change the sum.
-template <class T, bool kStore>
+template <class T, bool kStore, bool kWithoutTiny = false>
 HWY_INLINE T SumExp(const T* x, T shift, Index n, [[maybe_unused]] T* y) {
   constexpr Index width = 64 / sizeof(T);
   const Index whole = n / width * width, rest = n - whole;
@@ -345,7 +356,8 @@ HWY_INLINE T SumExp(const T* x, T shift, Index n, [[maybe_unused]] T* y) {
   const T total = Sum<T>(rest > 0 ? whole + width : whole, [&](auto at, auto sum) HWY_ATTR {
     const bool last = at.i >= whole;
     const Place place{at.d, last ? at.i - whole : at.i};
-    const auto e = Exp(at.d, hn::Sub(place.load(last ? tail : x), at.set(shift)));
+    const auto less = hn::Sub(place.load(last ? tail : x), at.set(shift));
+    const auto e = kWithoutTiny ? ExpWithoutTiny(at.d, less) : Exp(at.d, less);
     if constexpr (kStore) place.store(e, last ? tail : y);
     return hn::Add(sum, e);
   });
@@ -354,7 +366,7 @@ HWY_INLINE T SumExp(const T* x, T shift, Index n, [[maybe_unused]] T* y) {
 }
 template <class T>
 HWY_INLINE T SumExp(const T* x, T shift, Index n, T* y) {
-  return y ? SumExp<T, true>(x, shift, n, y) : SumExp<T, false>(x, shift, n, y);
+  return y ? SumExp<T, true, true>(x, shift, n, y) : SumExp<T, false>(x, shift, n, y);
 }
 
 template <class T>
@@ -392,16 +404,11 @@ HWY_INLINE void Run(const SoftmaxGradientRow<T> row, Index n) {
   });
 }
 
-/// Smaller weights have gradient 0. Their products would be subnormal, which slows down the CPU.
-template <class T>
-constexpr T kLeastWeight = std::numeric_limits<T>::min() * T(1 << 26);
-
 template <class T>
 HWY_INLINE void Run(const AttentionGradientRow<T> row, Index n) {
   ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto e = Exp(at.d, hn::Sub(at.load(row.p), at.set(row.shift)));
-    const auto product = hn::Mul(e, at.set(row.factor));
-    const auto w = hn::IfThenZeroElse(hn::Lt(product, at.set(kLeastWeight<T>)), product);
+    const auto e = ExpWithoutTiny(at.d, hn::Sub(at.load(row.p), at.set(row.shift)));
+    const auto w = hn::Mul(e, at.set(row.factor));
     const auto m = row.m ? at.load(row.m) : at.set(1);
     at.store(hn::Mul(w, m), row.p);
     at.store(hn::Mul(w, hn::MulSub(at.load(row.dp), m, at.set(row.delta))), row.dp);

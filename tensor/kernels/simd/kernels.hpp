@@ -129,7 +129,8 @@ T largest(const T* x, Index n);
 /// Terms of a softmax's sum that are added in T; these partial sums are added in double.
 inline constexpr Index sum_block = 512;
 
-/// Σ_i e^{x_i - shift}; trailing -∞ change no bit. Stores the terms in y, which may be x or null.
+/// Σ_i e^{x_i - shift}; trailing -∞ change no bit. Stores the terms in y, which may be x or null;
+/// with y, terms below 2^-100 (f64: 2^-996) count as 0.
 template <class T>
 T sum_exp(const T* x, T shift, Index n, T* y = nullptr);
 
@@ -147,7 +148,7 @@ struct SoftmaxRow {
 /// and dp the gradients of the weights after dropout. With w = factor e^{s - shift} and the
 /// dropout's factors m,
 ///     p = w ⊙ m,   dp = w ⊙ (dp ⊙ m - delta)
-/// where weights w below 2^-100 (f64: 2^-996) are 0.
+/// where e^{s - shift} below 2^-100 (f64: 2^-996) counts as 0.
 template <class T>
 struct AttentionGradientRow {
   T *p, *dp;

@@ -472,6 +472,14 @@ Var cumsum(const Var& x, Integer axis, Direction direction) {
   });
 }
 
+Var cumprod(const Var& x, Integer axis) {
+  return record("cumprod", cumprod(x.value(), axis))
+      .joint(
+          {x},
+          [axis](auto& in, auto dy, auto& dx) { dx[0]->add(cumprod_backward(in[0], dy[0], axis)); },
+          [axis](auto in) { return std::vector{reference::cumprod(in[0], axis)}; });
+}
+
 Var gather(const Var& x, const Tensor& ids, Integer axis) {
   return record("gather", gather(x.value(), ids, axis))
       .wrt(x, [ids, axis, shape = x.shape()]<class V>(const V& dy, SlotOf<V>& dx) {

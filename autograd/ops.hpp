@@ -89,6 +89,7 @@ Var concat(const std::vector<Var>& parts, Integer axis);
 Var stack(const std::vector<Var>& parts, Integer axis = 0);
 Var pad(const Var& x, Integer axis, Integer before, Integer after, double value = 0);
 Var cumsum(const Var& x, Integer axis, Direction direction = Direction::forward);
+Var cumprod(const Var& x, Integer axis);
 Var gather(const Var& x, const Tensor& ids, Integer axis = 0);
 Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, Integer axis = 0);
 Var unfold(const Var& x, const UnfoldOptions& options);

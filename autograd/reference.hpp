@@ -26,6 +26,16 @@ inline Var prod(const Var& x, int axis) {
   return y;
 }
 
+/// y_i = y_{i-1} x_i along an axis
+inline Var cumprod(const Var& x, Integer axis) {
+  std::vector<Var> y;
+  for (Index i = 0; i < x.dim(axis); ++i) {
+    const Var x_i = slice(x, axis, i, i + 1);
+    y.push_back(i == 0 ? x_i : y.back() * x_i);
+  }
+  return y.empty() ? x : concat(y, axis);
+}
+
 /// The k-th block of n columns.
 inline Var block(const Var& x, Index k, Index n) { return slice(x, -1, k * n, (k + 1) * n); }
 

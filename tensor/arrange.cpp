@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -61,6 +63,29 @@ void copy_units(const std::byte* from, Index stride, std::byte* to, Index count,
   if (bytes == 4) return copy_all(std::integral_constant<Index, 4>());  // one move, not a call
   if (bytes == 8) return copy_all(std::integral_constant<Index, 8>());
   copy_all(bytes);
+}
+
+/// y_i = f(... f(f(start, x_0), x_1) ..., x_i) along an axis, in double.
+template <class F>
+Tensor cumulative(const char* operation, const Tensor& x, Integer axis, Direction direction,
+                  double start, F f) {
+  if (x.dtype() == DType::i32)
+    return to_i32(operation, cumulative(operation, x.to(DType::f64), axis, direction, start, f));
+  const detail::AxisView view(operation, x, axis);
+  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), operation);
+  const auto compute = [&]<class T>(auto block, const T* from, T* to) {
+    const auto [first, width] = block;
+    double total[detail::widest_column_block];
+    std::fill_n(total, width, start);
+    for (Index i = 0; i < view.n; ++i) {
+      const Index step = direction == Direction::forward ? i : view.n - 1 - i;
+      const Index row = first + step * view.inner;
+      for (Index j = 0; j < width; ++j)
+        to[row + j] = static_cast<T>(total[j] = f(total[j], static_cast<double>(from[row + j])));
+    }
+  };
+  view.for_blocks(std::tie(x, y), compute);
+  return y;
 }
 
 }  // namespace
@@ -140,21 +165,32 @@ Tensor pad(const Tensor& x, Integer axis, Integer before, Integer after, double 
 }
 
 Tensor cumsum(const Tensor& x, Integer axis, Direction direction) {
-  if (x.dtype() == DType::i32) return to_i32("cumsum", cumsum(x.to(DType::f64), axis, direction));
-  const detail::AxisView view("cumsum", x, axis);
-  Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "cumsum");
-  const auto compute = [&]<class T>(auto block, const T* from, T* to) {
-    const auto [first, width] = block;
-    double total[detail::widest_column_block] = {};
-    for (Index i = 0; i < view.n; ++i) {
-      const Index step = direction == Direction::forward ? i : view.n - 1 - i;
-      const Index row = first + step * view.inner;
-      for (Index j = 0; j < width; ++j)
-        to[row + j] = static_cast<T>(total[j] += static_cast<double>(from[row + j]));
+  return cumulative("cumsum", x, axis, direction, 0, std::plus());
+}
+
+Tensor cumprod(const Tensor& x, Integer axis) {
+  return cumulative("cumprod", x, axis, Direction::forward, 1, std::multiplies());
+}
+
+Tensor cumprod_backward(const Tensor& x, const Tensor& dy, Integer axis) {
+  const detail::AxisView view("cumprod", x, axis);
+  Tensor dx = Tensor::uninitialized(x.shape(), x.dtype(), "cumprod");
+  const auto compute = [&]<class T>(auto block, const T* from, const T* d, T* to) {
+    std::vector<double> before(view.n);  // products of the elements before each
+    for (Index j = 0; j < block.width; ++j) {
+      const auto at = [&](Index i) { return block.first + i * view.inner + j; };
+      double product = 1, after = 0;  // after: the sum over k
+      for (Index i = 0; i < view.n; ++i) before[i] = std::exchange(product, product * from[at(i)]);
+      for (Index i = view.n; i-- > 0;) {
+        after += static_cast<double>(d[at(i)]);
+        // 0 if all dy_k are 0, even if elements are not finite.
+        to[at(i)] = after == 0 ? T(0) : static_cast<T>(before[i] * after);
+        if (after != 0) after *= from[at(i)];
+      }
     }
   };
-  view.for_blocks(std::tie(x, y), compute);
-  return y;
+  view.for_blocks(std::tie(x, dy, dx), compute);
+  return dx;
 }
 
 Tensor permute(const Tensor& x, const Axes& axes) {

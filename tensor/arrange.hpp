@@ -58,6 +58,10 @@ Tensor pad(const Tensor& x, Integer axis, Integer before, Integer after, double 
 /// Cumulative sum along an axis, accumulated in double: y_i = x_0 + ... + x_i. With
 /// Direction::backward: y_i = x_i + ... + x_{n-1}.
 Tensor cumsum(const Tensor& x, Integer axis, Direction direction = Direction::forward);
+/// Cumulative product along an axis, accumulated in double: y_i = x_0 · ... · x_i.
+Tensor cumprod(const Tensor& x, Integer axis);
+/// Its gradient: dx_i = x_0 · ... · x_{i-1} · Σ_{k>=i} dy_k x_{i+1} · ... · x_k, also where x is 0.
+Tensor cumprod_backward(const Tensor& x, const Tensor& dy, Integer axis);
 
 /// Permutes the axes: axis i of y is axis axes[i] of x (negative ones count from the end). Throws
 /// unless every axis is named once. A copy; x itself if the order does not change.

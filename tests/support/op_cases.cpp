@@ -395,6 +395,12 @@ void add_arrangements(List& list) {
                  return concat(sums, axis);
                });
     }
+    list.add("cumprod" + along, {"A D C"}, OF(cumprod(v[0], axis)), [=](const Vars& v) {
+      Vars products;
+      for (Index i = 0; i < v[0].dim(axis); ++i)
+        products.push_back(prod(slice(v[0], axis, 0, i + 1), {axis}, KeepAxes::yes));
+      return concat(products, axis);
+    });
     const auto with = [&](Index n) {
       return fmt::format("{}", fmt::join(Shape{2, 3, 4}.with(axis, n), " "));
     };

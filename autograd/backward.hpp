@@ -16,8 +16,7 @@ struct NamedVariable {
 };
 
 /// Gradients ∂loss/∂w of all variables w that the loss depends on, or of the requested ones. They
-/// are Tensors without history: there are no second-order gradients, so a loss that uses a gradient
-/// (a gradient penalty) treats it as a constant.
+/// are Tensors without history: a loss that uses a gradient treats it as a constant (see grad.hpp).
 class Gradients {
  public:
   Gradients() = default;
@@ -35,7 +34,7 @@ class Gradients {
   /// All gradients, in the order in which the variables were created. They may be changed in place:
   ///     for (Tensor gradient : gradients.all()) scale_in_place(gradient, 0.5);
   std::span<const Tensor> all() const& { return tensors_; }
-  std::span<const Tensor> all() const&& = delete;  // keep the Gradients in a variable
+  std::vector<Tensor> all() const&& { return tensors_; }
 
   /// ‖g‖₂ over all elements of all gradients, accumulated in double: finite if all elements are.
   double global_norm() const;

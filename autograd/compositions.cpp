@@ -68,7 +68,7 @@ X unsqueeze(const A& x, Integer axis) {
 }
 
 template <class A, Value X>
-std::vector<X> split(const A& x, const std::vector<Index>& sizes, Integer axis) {
+std::vector<X> split(const A& x, std::span<const Index> sizes, Integer axis) {
   const Index extent = x.dim(x.shape().axis(axis, "split"));
   const bool none_negative = std::ranges::all_of(sizes, [](Index size) { return size >= 0; });
   if (!none_negative || std::accumulate(sizes.begin(), sizes.end(), Index{0}) != extent)
@@ -81,6 +81,16 @@ std::vector<X> split(const A& x, const std::vector<Index>& sizes, Integer axis) 
     begin += size;
   }
   return parts;
+}
+
+template <class A, Value X>
+std::vector<X> chunk(const A& x, Integer n, Integer axis) {
+  const Index extent = x.dim(x.shape().axis(axis, "chunk"));
+  if (n < 1) fail("chunk", "n = {} is not positive", n);
+  const Index size = std::max<Index>(1, ceil_div(extent, n));
+  std::vector<Index> sizes(extent == 0 ? Index{n} : extent / size, std::min(size, extent));
+  if (extent % size != 0) sizes.push_back(extent % size);
+  return split(x, sizes, axis);
 }
 
 template <class A, Value X>
@@ -134,13 +144,14 @@ X masked_select(const A& x, const Mask& mask) {
 
 template <class A, Value X>
 Sorted<X> sort(const A& x, Integer axis, Order order) {
-  const Tensor indices = argsort(Var(x).value(), axis, order);
+  const Index n = x.dim(x.shape().axis(axis, "sort"));
+  const Tensor indices = argsort(Var(x).value(), n, axis, order, "sort");
   return {take_along_axis(x, indices, axis), indices};
 }
 
 template <class A, Value X>
 Sorted<X> topk(const A& x, Integer k, Integer axis) {
-  const Tensor indices = argsort(Var(x).value(), k, axis, Order::descending);
+  const Tensor indices = argsort(Var(x).value(), k, axis, Order::descending, "topk");
   return {take_along_axis(x, indices, axis), indices};
 }
 
@@ -231,14 +242,22 @@ Labelled<X> summed(const Labelled<X>& of, const std::string& needed) {
 template <class X>
 Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const std::string& needed,
                        const std::string& equation) {
-  const Labelled<X> left = summed(a, needed + b.labels), right = summed(b, needed + a.labels);
+  const auto fitted = [&](const Labelled<X>& of, const Labelled<X>& other) {
+    std::string kept = needed + other.labels;  // without axes of extent 1 that broadcast
+    std::erase_if(kept, [&](char label) {
+      return of.has(label) && other.has(label) && of.extent(label) == 1 && other.extent(label) != 1;
+    });
+    return summed(of, kept);
+  };
+  const Labelled<X> left = fitted(a, b), right = fitted(b, a);
   std::string batch, of_left, shared, of_right;
   for (const char label : left.labels) {
     const bool later = needed.find(label) != std::string::npos;
     (!right.has(label) ? of_left : later ? batch : shared) += label;
     if (right.has(label) && left.extent(label) != right.extent(label))
-      fail("einsum", "'{}': {} is {} in {} and {} in {}", equation, label, left.extent(label),
-           a.x.shape(), right.extent(label), b.x.shape());
+      fail("einsum", "'{}': {} is {} in {} and {} in {}", equation,
+           label < 'A' ? "'...'" : std::string(1, label), left.extent(label), a.x.shape(),
+           right.extent(label), b.x.shape());
   }
   std::vector<Index> extents;
   for (const char label : batch + of_left) extents.push_back(left.extent(label));
@@ -252,29 +271,42 @@ Labelled<X> contracted(const Labelled<X>& a, const Labelled<X>& b, const std::st
   return {reshape(product, Shape(extents)), batch + of_left + of_right};
 }
 
-/// "ij,jk->ik" -> {"ij", "jk", "ik"}
-std::vector<std::string> letters_of(const std::string& equation, std::size_t operands) {
+/// "ij,jk->ik" -> {"ij", "jk", "ik"}. "..." becomes digits: 0 is the last axis, 1 the one before.
+std::vector<std::string> letters_of(const std::string& equation, const std::vector<int>& ranks) {
+  constexpr char others = '\1';  // instead of "..."
   std::string text = equation;
   std::erase(text, ' ');
+  for (std::size_t at; (at = text.find("...")) != std::string::npos;)
+    text.replace(at, 3, 1, others);
   const std::size_t arrow = text.find("->");
   std::vector<std::string> all{""};
   for (const char c : text.substr(0, arrow))
     c == ',' ? static_cast<void>(all.emplace_back()) : all.back().push_back(c);
-  if (all.size() != operands)
-    fail("einsum", "'{}' has {} operands, {} were given", equation, all.size(), operands);
-  std::string result;
+  if (all.size() != ranks.size())
+    fail("einsum", "'{}' has {} operands, {} were given", equation, all.size(), ranks.size());
+  std::string result(std::ranges::count(text, others) > 0, others);
   if (arrow != std::string::npos) {
     result = text.substr(arrow + 2);
   } else {
     for (const char c : text)
-      result += c != ',' && std::ranges::count(text, c) == 1 ? std::string(1, c) : "";
+      if (c != ',' && c != others && std::ranges::count(text, c) == 1) result += c;
     std::ranges::sort(result);
   }
-  for (const char c : text.substr(0, arrow) + result) {
-    if (c != ',' && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z'))
-      fail("einsum", "'{}': letters, ',' and '->' were expected, not '{}'", equation, c);
-  }
   all.push_back(result);
+  std::string most;  // digits of an operand
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const char c : all[i]) {
+      if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != others)
+        fail("einsum", "'{}': letters, ',', '...' and '->' were expected, not '{}'", equation, c);
+    }
+    const std::size_t at = all[i].find(others);
+    if (at == std::string::npos) continue;
+    const Index axes = i < ranks.size() ? ranks[i] + 1 - std::ssize(all[i]) : std::ssize(most);
+    all[i].replace(at, 1, std::string("543210").substr(std::clamp<Index>(6 - axes, 0, 6)));
+    most = std::max(most, all[i].substr(at, std::max<Index>(0, axes)));
+    if (all[i].find(others) != std::string::npos)
+      fail("einsum", "'{}': '...' occurs twice", equation);
+  }
   return all;
 }
 
@@ -282,7 +314,9 @@ std::vector<std::string> letters_of(const std::string& equation, std::size_t ope
 
 template <class A, Value X>
 X einsum(const std::string& equation, const std::vector<A>& operands) {
-  const std::vector<std::string> letters = letters_of(equation, operands.size());
+  std::vector<int> ranks;
+  for (const A& operand : operands) ranks.push_back(operand.rank());
+  const std::vector<std::string> letters = letters_of(equation, ranks);
   const std::string& result = letters.back();
   std::vector<Labelled<X>> all;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -308,25 +342,26 @@ X einsum(const std::string& equation, const std::vector<A>& operands) {
   return permute(product.x, order);
 }
 
-#define ATTUNE_INSTANTIATE(A, X)                                               \
-  template X var(const A&, const Axes&, KeepAxes, Integer);                    \
-  template X std(const A&, const Axes&, KeepAxes, Integer);                    \
-  template X maxout(const A&);                                                 \
-  template X squeeze(const A&, Integer);                                       \
-  template X unsqueeze(const A&, Integer);                                     \
-  template std::vector<X> split(const A&, const std::vector<Index>&, Integer); \
-  template X flip(const A&, const Axes&);                                      \
-  template X roll(const A&, Integer, Integer);                                 \
-  template X repeat(const A&, Integer, Integer);                               \
-  template X tril(const A&, Integer);                                          \
-  template X triu(const A&, Integer);                                          \
-  template X take_along_axis(const A&, const Tensor&, Integer);                \
-  template X masked_select(const A&, const Mask&);                             \
-  template Sorted<X> sort(const A&, Integer, Order);                           \
-  template Sorted<X> topk(const A&, Integer, Integer);                         \
-  template X segment_sum(const A&, const Tensor&, Integer);                    \
-  template X segment_max(const A&, const Tensor&, Integer);                    \
-  template X segment_softmax(const A&, const Tensor&, Integer);                \
+#define ATTUNE_INSTANTIATE(A, X)                                            \
+  template X var(const A&, const Axes&, KeepAxes, Integer);                 \
+  template X std(const A&, const Axes&, KeepAxes, Integer);                 \
+  template X maxout(const A&);                                              \
+  template X squeeze(const A&, Integer);                                    \
+  template X unsqueeze(const A&, Integer);                                  \
+  template std::vector<X> split(const A&, std::span<const Index>, Integer); \
+  template std::vector<X> chunk(const A&, Integer, Integer);                \
+  template X flip(const A&, const Axes&);                                   \
+  template X roll(const A&, Integer, Integer);                              \
+  template X repeat(const A&, Integer, Integer);                            \
+  template X tril(const A&, Integer);                                       \
+  template X triu(const A&, Integer);                                       \
+  template X take_along_axis(const A&, const Tensor&, Integer);             \
+  template X masked_select(const A&, const Mask&);                          \
+  template Sorted<X> sort(const A&, Integer, Order);                        \
+  template Sorted<X> topk(const A&, Integer, Integer);                      \
+  template X segment_sum(const A&, const Tensor&, Integer);                 \
+  template X segment_max(const A&, const Tensor&, Integer);                 \
+  template X segment_softmax(const A&, const Tensor&, Integer);             \
   template X einsum(const std::string&, const std::vector<A>&);
 ATTUNE_INSTANTIATE(Tensor, Tensor)
 ATTUNE_INSTANTIATE(Var, Var)

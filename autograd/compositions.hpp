@@ -1,6 +1,9 @@
 // Operations composed of others, defined once for Tensor and Var (X). Only Vars are recorded.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -30,10 +33,30 @@ X squeeze(const A& x, Integer axis);
 /// Inserts an axis of extent 1 before `axis`; -1 appends it as the last axis.
 template <class A, Value X = ValueOf<A>>
 X unsqueeze(const A& x, Integer axis);
-/// Splits an axis into parts of these sizes: split(x, {2, 3}, axis). The inverse of concat. Throws
-/// unless the sizes add up to the extent.
+/// Splits an axis into parts of these sizes. The inverse of concat. Throws unless the sizes add up to
+/// the extent.
 template <class A, Value X = ValueOf<A>>
-std::vector<X> split(const A& x, const std::vector<Index>& sizes, Integer axis);
+std::vector<X> split(const A& x, std::span<const Index> sizes, Integer axis);
+/// The same for a list of sizes, and for N equal parts:
+///     const auto [a, b] = split(x, {2, 3}, axis);
+///     const auto [i, f, g, o] = split<4>(x, axis);
+template <std::size_t N, class A, Value X = ValueOf<A>>
+std::array<X, N> split(const A& x, const Integer (&sizes)[N], Integer axis) {
+  std::array<X, N> parts;
+  std::ranges::move(split(x, std::vector<Index>(sizes, sizes + N), axis), parts.begin());
+  return parts;
+}
+template <std::size_t N, class A, Value X = ValueOf<A>>
+std::array<X, N> split(const A& x, Integer axis) {
+  const Index part = x.dim(x.shape().axis(axis, "split")) / Index{N};
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return split(x, {(static_cast<void>(I), Integer(part))...}, axis);
+  }
+  (std::make_index_sequence<N>());
+}
+/// Splits an axis into n parts of equal size, rounded up; the last part may be smaller, or missing.
+template <class A, Value X = ValueOf<A>>
+std::vector<X> chunk(const A& x, Integer n, Integer axis);
 /// Reverses the order of the elements along these axes.
 template <class A, Value X = ValueOf<A>>
 X flip(const A& x, const Axes& axes = {});
@@ -90,10 +113,11 @@ X segment_softmax(const A& x, const Tensor& segments, Integer n);
 
 // Products
 
-/// Einstein summation: einsum("bij,bjk->bik", {a, b}). Each letter names an axis. Letters that are
-/// not in the result are summed over. Without "->", the result has the letters that occur once, in
-/// alphabetical order. A letter that occurs twice in one operand selects its diagonal. Contracts
-/// operands from left to right, by batched_matmul. Throws if a letter has two different extents.
+/// Einstein summation: einsum("bij,bjk->bik", {a, b}). Each letter names an axis, and "..." all other
+/// axes, which are aligned at the end. Axes of extent 1 broadcast. Letters and "..." that are not in
+/// the result are summed over. Without "->", the result has "..." and the letters that occur once,
+/// in alphabetical order. A letter that occurs twice in one operand selects its diagonal. Contracts
+/// operands from left to right, by batched_matmul. Throws if the extents of a letter do not fit.
 template <class A, Value X = ValueOf<A>>
 X einsum(const std::string& equation, const std::vector<A>& operands);
 /// The same with operands as arguments: einsum("ij,jk->ik", a, b). A Var if any operand is a Var.

@@ -108,16 +108,18 @@ Var reduced(const Var& losses, Reduction reduction) {
 }
 
 /// Cross-entropy with target distributions q (..., V).
-Var soft_cross_entropy(const Var& logits, const Tensor& q, const Tensor& mask,
+Var soft_cross_entropy(const Var& logits, const Var& q, const Tensor& mask,
                        const CrossEntropyOptions& options) {
   if (q.shape() != logits.shape() || q.dtype() != logits.dtype() ||
       (mask.defined() && mask.shape() != logits.shape().without(-1))) {
     fail("cross_entropy", "do not fit: logits {}, targets {}, mask {}", describe(logits.value()),
-         describe(q), describe(mask));
+         describe(q.value()), describe(mask));
   }
   if (options.smoothing != 0)
     fail("cross_entropy", "label smoothing of target distributions is not supported");
-  const Var losses = -sum(where(q != 0, q * log_softmax(logits), 0.0), -1);
+  const Var log_p = log_softmax(logits);
+  const Mask counts = maximum(q != 0, isfinite(log_p.value()));  // 0 log 0 = 0
+  const Var losses = -sum(where(counts, q * log_p, 0.0), -1);
   const Tensor weights = flat_mask("cross_entropy", mask, logits);
   const double scale = scale_of("cross_entropy", options.reduction, weights, losses.size());
   if (!weights.defined()) return sum(losses) * scale;
@@ -136,10 +138,11 @@ Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Redu
   return reduced(targets * softplus(-logits) + (1 - targets) * softplus(logits), reduction);
 }
 
-Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask,
+Var cross_entropy(const Var& logits, const Var& target, const Tensor& mask,
                   const CrossEntropyOptions& options) {
-  if (targets.defined() && is_floating(targets.dtype()))
-    return soft_cross_entropy(logits, targets, mask, options);
+  if (target.defined() && is_floating(target.dtype()))
+    return soft_cross_entropy(logits, target, mask, options);
+  const Tensor& targets = target.value();
   ShapeCheck("cross_entropy")("logits", logits, "... V");
   check_shapes("cross_entropy", "logits", logits, targets, mask);
   const Tensor rows = logits.value().reshape({-1, logits.dim(-1)});

@@ -21,8 +21,9 @@ struct CrossEntropyOptions {
 /// reference::cross_entropy in one pass: the sum or mean over positions, weighted by the mask (0, 1
 /// or fractions). logits (..., V), targets (...) i32, mask (...) or undefined (ones) -> (). Targets
 /// must be in [0, V), also where the mask is 0. Floating-point targets (..., V) are distributions q
-/// instead, with loss -Σ_v q_v log softmax(logits)_v. Throws if the mean is over no position.
-Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor& mask = {},
+/// instead, with loss -Σ_v q_v log softmax(logits)_v, and may have gradients. Throws if the mean is
+/// over no position.
+Var cross_entropy(const Var& logits, const Var& targets, const Tensor& mask = {},
                   const CrossEntropyOptions& options = {});
 
 /// The squared error (y - target)², reduced over all elements. Throws unless the shapes are equal.

@@ -497,6 +497,21 @@ Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, Integer axis) 
       .wrt(rows, [ids, axis](const auto& dy) { return gather(dy, ids, axis); });
 }
 
+Var scatter(const Var& x, const Tensor& ids, const Var& rows, Integer axis) {
+  axis = x.shape().axis(axis, "scatter");
+  return record("scatter", scatter(x.value(), ids, rows.value(), axis))
+      .wrt(x, [ids, axis, shape = rows.shape()](
+                  const auto& dy) { return scatter(dy, ids, zeros(shape, dy.dtype()), axis); })
+      .wrt(rows, [ids, axis]<class V>(const V& dy) -> V {
+        const Tensor number = arange(ids.size()).reshape(ids.shape());
+        const Tensor written = scatter(zeros({dy.dim(axis)}, DType::i32), ids, number);
+        Shape shape = ids.shape();  // of the mask of the ids that count
+        for (Index i = axis + 1; i < dy.rank(); ++i) shape = shape.inserted(-1, 1);
+        const Mask counts = (gather(written, ids) == number).reshape(shape);
+        return where(counts, gather(dy, ids, axis), 0.0);
+      });
+}
+
 namespace {
 
 Var unfold_backward(const Var& x, Integer steps, const UnfoldOptions& options) {

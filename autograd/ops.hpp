@@ -15,10 +15,13 @@
 namespace attune {
 
 // + - * / and == != < <= > >=, see tensor/operators.inc. Comparisons are those of the values.
-#define ATTUNE_OPERATOR(op, name)              \
-  Var operator op(const Var& a, const Var& b); \
-  Var operator op(const Var& a, double b);     \
-  Var operator op(double a, const Var& b);
+// `a += b` means `a = a + b`, which keeps a's history; other Vars that share a's elements stay.
+#define ATTUNE_OPERATOR(op, name)                                         \
+  Var operator op(const Var& a, const Var& b);                            \
+  Var operator op(const Var& a, double b);                                \
+  Var operator op(double a, const Var& b);                                \
+  inline Var& operator op##=(Var& a, const Var& b) { return a = a op b; } \
+  inline Var& operator op##=(Var& a, double b) { return a = a op b; }
 #define ATTUNE_COMPARISON(name, op)                                                        \
   inline Tensor operator op(const Var& a, const Var& b) { return a.value() op b.value(); } \
   inline Tensor operator op(const Var& a, double b) { return a.value() op b; }
@@ -92,6 +95,7 @@ Var cumsum(const Var& x, Integer axis, Direction direction = Direction::forward)
 Var cumprod(const Var& x, Integer axis);
 Var gather(const Var& x, const Tensor& ids, Integer axis = 0);
 Var scatter_add(const Var& x, const Tensor& ids, const Var& rows, Integer axis = 0);
+Var scatter(const Var& x, const Tensor& ids, const Var& rows, Integer axis = 0);
 Var unfold(const Var& x, const UnfoldOptions& options);
 
 }  // namespace attune

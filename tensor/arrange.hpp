@@ -20,11 +20,15 @@ inline Index last_step(Integer steps, Direction direction) {
 /// throw if an axis is named twice or does not exist.
 struct Axes : std::vector<int> {
   Axes() = default;
-  Axes(int axis) : vector{axis} {}  // NOLINT: sum(x, -1)
+  /// One that does not fit in int becomes one that does not exist.
+  Axes(Index axis)  // NOLINT: sum(x, -1)
+      : vector{static_cast<int>(std::clamp<Index>(axis, -99, 99))} {}
   Axes(std::floating_point auto) = delete;
   Axes(std::same_as<bool> auto) = delete;
-  Axes(std::initializer_list<Integer> axes) : vector(axes.begin(), axes.end()) {}  // sum(x, {0, 2})
-  Axes(std::vector<int> axes) : vector(std::move(axes)) {}                         // NOLINT
+  Axes(std::initializer_list<Integer> axes) {  // sum(x, {0, 2})
+    for (const Index axis : axes) push_back(Axes(axis).front());
+  }
+  Axes(std::vector<int> axes) : vector(std::move(axes)) {}  // NOLINT
 };
 
 /// View in another shape of the same size. One extent may be -1: it is computed from the others.
@@ -36,6 +40,11 @@ inline Tensor reshape(const Tensor& x, std::initializer_list<Integer> extents) {
 /// The indices [begin, end) of an axis; negative ones count from the end. Throws if they are out of
 /// range. A copy; the view along axis 0 is `Tensor::slice`.
 Tensor slice(const Tensor& x, Integer axis, Integer begin, Integer end);
+/// From `begin` to the end of the axis. X is Tensor or Var.
+template <class A, Value X = ValueOf<A>>
+X slice(const A& x, Integer axis, Integer begin) {
+  return slice(x, axis, begin, x.dim(x.shape().axis(axis, "slice")));
+}
 
 /// to[..., begin : begin + n, ...] += x along an axis, where n is x's extent on that axis.
 void add_to_slice(Tensor& to, const Tensor& x, Integer axis, Integer begin);
@@ -73,6 +82,9 @@ Tensor transpose(const Tensor& x, Integer axis_a, Integer axis_b);
 /// The mask (T, B) of sequences with these lengths: T is the largest length, column b is 1 at the
 /// first lengths[b] steps and 0 after them. Throws if there are no lengths, or one is below 1.
 Mask mask_of(std::span<const Index> lengths, DType dtype = DType::f32);
+inline Mask mask_of(std::initializer_list<Integer> lengths, DType dtype = DType::f32) {
+  return mask_of(Integer::list(lengths), dtype);
+}
 
 /// The length of each sequence of a mask (T, B): inverse of mask_of. Throws for a 1 after a 0.
 std::vector<Index> lengths_of(const Mask& mask);

@@ -55,15 +55,23 @@ std::pair<Index, Index> BroadcastPlan::offsets(Index element) const {
 
 }  // namespace detail
 
-#define ATTUNE_OPERATOR(op, name)                                                  \
-  Tensor operator op(const Tensor& a, const Tensor& b) {                           \
-    return zip(name, a, b, [](auto x, auto y) { return x op y; });                 \
-  }                                                                                \
-  Tensor operator op(const Tensor& a, double b) {                                  \
-    return map(name, a, [b](auto x) { return x op static_cast<decltype(x)>(b); }); \
-  }                                                                                \
-  Tensor operator op(double a, const Tensor& b) {                                  \
-    return map(name, b, [a](auto x) { return static_cast<decltype(x)>(a) op x; }); \
+/// Quotients of i32 are rounded down.
+static bool divides_i32(const char* op, const Tensor& a, const Tensor& b) {
+  return *op == '/' && a.dtype() == DType::i32 && b.dtype() == DType::i32;
+}
+
+#define ATTUNE_OPERATOR(op, name)                                                                 \
+  Tensor operator op(const Tensor& a, const Tensor& b) {                                          \
+    if (divides_i32(#op, a, b)) return to_i32(name, floor(a.to(DType::f64) op b.to(DType::f64))); \
+    return zip(name, a, b, [](auto x, auto y) { return x op y; });                                \
+  }                                                                                               \
+  Tensor operator op(const Tensor& a, double b) {                                                 \
+    if (divides_i32(#op, a, a)) return to_i32(name, floor(a.to(DType::f64) op b));                \
+    return map(name, a, [b](auto x) { return x op static_cast<decltype(x)>(b); });                \
+  }                                                                                               \
+  Tensor operator op(double a, const Tensor& b) {                                                 \
+    if (divides_i32(#op, b, b)) return to_i32(name, floor(a op b.to(DType::f64)));                \
+    return map(name, b, [a](auto x) { return static_cast<decltype(x)>(a) op x; });                \
   }
 #define ATTUNE_COMPARISON(name, op)                                                              \
   Tensor name(const Tensor& a, const Tensor& b) {                                                \
@@ -74,6 +82,12 @@ std::pair<Index, Index> BroadcastPlan::offsets(Index element) const {
   }
 #include <attune/tensor/operators.inc>
 Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }
+Tensor operator%(const Tensor& a, const Tensor& b) {
+  return zip("remainder", a, b, [](auto x, auto y) {
+    const auto r = std::fmod(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  });
+}
 
 #define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient)                           \
   Tensor name(const Tensor& input) {                                                   \

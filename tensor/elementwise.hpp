@@ -106,7 +106,8 @@ Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   return y;
 }
 
-// + - * / and == != < <= > >=, see operators.inc. Comparisons also have names: equal(a, b).
+// + - * / and == != < <= > >=, see operators.inc. Comparisons also have names: equal(a, b). A
+// quotient of i32 is rounded down, as Python's a // b.
 #define ATTUNE_OPERATOR(op, name)                       \
   Tensor operator op(const Tensor& a, const Tensor& b); \
   Tensor operator op(const Tensor& a, double b);        \
@@ -118,6 +119,9 @@ Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   inline Tensor operator op(const Tensor& a, double b) { return name(a, b); }
 #include <attune/tensor/operators.inc>
 Tensor operator-(const Tensor& x);
+/// The remainder a - ⌊a/b⌋ b, which has the sign of b, as in Python. i32: throws if b is 0.
+Tensor operator%(const Tensor& a, const Tensor& b);
+inline Tensor operator%(const Tensor& a, double b) { return a % scalar(b, a.dtype()); }
 
 // exp, tanh, log and the other functions of one input: see functions.inc.
 #define ATTUNE_FUNCTION(name, kept, value, gradient) Tensor name(const Tensor& x);

@@ -21,6 +21,27 @@ Shape gathered_shape(const Shape& x, const Shape& ids, int axis) {
   return Shape(extents);
 }
 
+void require_rows_fit(const char* operation, const Tensor& x, const Tensor& ids, const Tensor& rows,
+                      int axis) {
+  if (rows.shape() != gathered_shape(x.shape(), ids.shape(), axis))
+    fail(operation, "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
+         x.shape());
+}
+
+/// Calls copy(offset in x, offset in the rows, bytes) for each row that ids selects along an axis.
+template <class F>
+void for_rows(const char* operation, const Tensor& x, const Tensor& ids, int axis, F copy) {
+  const Index n = x.dim(axis), count = ids.size();
+  const Index bytes =
+      x.shape().product(axis + 1, x.rank()) * static_cast<Index>(size_of(x.dtype()));
+  const auto* id = checked_ids(operation, "id", ids, n);
+  const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
+  parallel_each(x.shape().product(0, axis), runs, [&](Index run) {
+    for (Index i = 0; i < count; ++i)
+      copy((run * n + id[i]) * bytes, (run * count + i) * bytes, bytes);
+  });
+}
+
 /// Terms of one sum that scatter_add adds in T. More, and terms whose sum overflows T, are added in
 /// double.
 constexpr Index most_terms = 512;
@@ -29,19 +50,12 @@ constexpr Index most_terms = 512;
 
 Tensor gather(const Tensor& x, const Tensor& ids, Integer axis) {
   axis = x.shape().axis(axis, "gather");
-  const Index n = x.dim(axis), count = ids.size();
-  const Index bytes =
-      x.shape().product(axis + 1, x.rank()) * static_cast<Index>(size_of(x.dtype()));
-  const auto* id = checked_ids("gather", "id", ids, n);
+  require_i32("gather", "ids", ids);
   Tensor y =
       Tensor::uninitialized(gathered_shape(x.shape(), ids.shape(), axis), x.dtype(), "gather");
-  const std::byte* from = bytes_of(x).data();
-  std::byte* to = mutable_bytes_of(y).data();
-  const Index runs = std::max<Index>(1, copy_tile / std::max<Index>(1, count * bytes));
-  parallel_each(x.shape().product(0, axis), runs, [&](Index run) {
-    for (Index i = 0; i < count; ++i)
-      std::memcpy(to + (run * count + i) * bytes, from + (run * n + id[i]) * bytes, bytes);
-  });
+  for_rows("gather", x, ids, axis,
+           [from = bytes_of(x).data(), to = mutable_bytes_of(y).data()](
+               Index row, Index at, Index bytes) { std::memcpy(to + at, from + row, bytes); });
   return y;
 }
 
@@ -57,9 +71,7 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, Int
   const Index extent = to.dim(axis), n = ids.size(), outer = to.shape().product(0, axis),
               width = to.shape().product(axis + 1, to.rank());
   const auto* id = checked_ids("scatter_add", "id", ids, extent);
-  if (rows.shape() != gathered_shape(to.shape(), ids.shape(), axis))
-    fail("scatter_add", "shapes do not fit: ids {}, rows {}, target {}", ids.shape(), rows.shape(),
-         to.shape());
+  require_rows_fit("scatter_add", to, ids, rows, axis);
   if (is_exact_alias("scatter_add", rows, to))
     fail("scatter_add", "rows and target are the same tensor");
   std::vector<Index> begin(extent + 2), order(n);  // the indices of each id, in their order
@@ -86,6 +98,17 @@ void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, Int
   });
 }
 
+Tensor scatter(const Tensor& x, const Tensor& ids, const Tensor& rows, Integer axis) {
+  require_same_dtype("scatter", x, rows);
+  axis = x.shape().axis(axis, "scatter");
+  require_rows_fit("scatter", x, ids, rows, axis);
+  Tensor y = x.clone();
+  for_rows("scatter", x, ids, axis,
+           [from = bytes_of(rows).data(), to = mutable_bytes_of(y).data()](
+               Index row, Index at, Index bytes) { std::memcpy(to + row, from + at, bytes); });
+  return y;
+}
+
 Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, Integer axis) {
   axis = shape.axis(axis, "take_along_axis");
   if (ids.rank() != shape.rank() || ids.shape().with(axis, 0) != shape.with(axis, 0))
@@ -104,15 +127,15 @@ Tensor argsort(const Tensor& x, Integer axis, Order order) {
   return argsort(x, x.dim(x.shape().axis(axis, "argsort")), axis, order);
 }
 
-Tensor argsort(const Tensor& x, Integer k, Integer axis, Order order) {
+Tensor argsort(const Tensor& x, Integer k, Integer axis, Order order, const char* operation) {
   const Tensor rows = transpose(x.dtype() == DType::i32 ? x.to(DType::f64) : x,
-                                x.shape().axis(axis, "argsort"), -1);
+                                x.shape().axis(axis, operation), -1);
   const Index n = rows.dim(-1);
-  if (k < 0 || k > n) fail("argsort", "k = {} is not in 0 to {}", k, n);
-  require_i32_indices("argsort", n);
-  Tensor y = Tensor::uninitialized(rows.shape().with(-1, k), DType::i32, "argsort");
+  if (k < 0 || k > n) fail(operation, "k = {} is not in 0 to {}", k, n);
+  require_i32_indices(operation, n);
+  Tensor y = Tensor::uninitialized(rows.shape().with(-1, k), DType::i32, operation);
   auto* indices = y.mutable_data<std::int32_t>();
-  parallel_rows("argsort", std::tie(rows), n == 0 ? 0 : rows.size() / n, rows_of_tile(16 * n),
+  parallel_rows(operation, std::tie(rows), n == 0 ? 0 : rows.size() / n, rows_of_tile(16 * n),
                 [&](Index row, const auto* from) {
                   from += row * n;
                   std::vector<std::int32_t> sorted(n);

@@ -16,6 +16,10 @@ Tensor scatter_add(const Tensor& x, const Tensor& ids, const Tensor& rows, Integ
 /// scatter_add into `to`, in place: the gradient of gather.
 void scatter_add_in_place(Tensor& to, const Tensor& ids, const Tensor& rows, Integer axis = 0);
 
+/// A copy of x with y[ids[i]] = rows[i] along an axis, and `rows` as above. Of repeated ids, the last
+/// one counts. Throws if an id is not in [0, extent).
+Tensor scatter(const Tensor& x, const Tensor& ids, const Tensor& rows, Integer axis = 0);
+
 /// The flat indices (i32) in x of the elements x[i, ids[i, k, j], j] that take_along_axis selects.
 /// ids has the shape of x except for the extent of the axis.
 Tensor flat_indices_along_axis(const Shape& shape, const Tensor& ids, Integer axis);
@@ -25,7 +29,8 @@ enum class Order { ascending, descending };
 /// The indices (i32) that sort x along an axis, or the first k of them. Stable; NaN counts as
 /// larger than any number.
 Tensor argsort(const Tensor& x, Integer axis = -1, Order order = Order::ascending);
-Tensor argsort(const Tensor& x, Integer k, Integer axis, Order order);
+Tensor argsort(const Tensor& x, Integer k, Integer axis, Order order,
+               const char* operation = "argsort");
 
 /// (n, rank) i32: the indices of the n nonzero elements, in row-major order.
 Tensor nonzero(const Tensor& x);

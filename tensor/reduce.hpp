@@ -9,8 +9,19 @@
 
 namespace attune {
 
-/// Whether a reduced axis is kept in the result, with extent 1.
-enum class KeepAxes : bool { no, yes };
+/// Whether a reduced axis is kept in the result, with extent 1: KeepAxes::yes or KeepAxes::no.
+class KeepAxes {
+  enum class Choice : bool { no, yes };
+
+ public:
+  static constexpr Choice no = Choice::no, yes = Choice::yes;
+  constexpr KeepAxes(Choice choice) : choice_(choice) {}  // NOLINT: implicit conversion
+  KeepAxes(std::same_as<bool> auto) = delete;             // write KeepAxes::yes or KeepAxes::no
+  constexpr bool operator==(const KeepAxes&) const = default;
+
+ private:
+  Choice choice_;
+};
 
 // i32 elements are reduced in double. Throws if a result does not fit in i32.
 /// The sum of the elements; 0 if there are none.

@@ -187,6 +187,10 @@ Tensor linspace(double begin, double end, Integer n, DType dtype = DType::f32);
 Tensor eye(Integer n, DType dtype = DType::f32);
 /// A scalar, shape ().
 inline Tensor scalar(double value, DType dtype = DType::f32) { return full({}, value, dtype); }
+/// The same in the shape and dtype of x, a Tensor or Var.
+Tensor full_like(const auto& x, double value) { return full(x.shape(), value, x.dtype()); }
+Tensor zeros_like(const auto& x) { return full_like(x, 0); }
+Tensor ones_like(const auto& x) { return full_like(x, 1); }
 /// Sets all elements to `value`. Throws if x is i32 and the value does not fit in i32.
 void fill(Tensor& x, double value);
 /// Copies all elements of `from` to `to`. Throws unless both have the same shape and dtype.

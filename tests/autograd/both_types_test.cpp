@@ -196,7 +196,8 @@ TEST_CASE("Indexing: nonzero, sorting with NaN, empty segments") {
   CHECK_ERROR("arange: 0.5 does not fit in i32, at element (1)", arange(0, 1, 0.5));
   CHECK_ERROR("arange: 0 to 1 in steps of 0 has no end", arange(0, 1, 0));
   CHECK_ERROR("one_hot: id 3 at 0 is not in 0 to 2", one_hot(ints({1}, {3}), 3));
-  CHECK_ERROR("argsort: k = 4 is not in 0 to 3", topk(x, 4));
+  CHECK_ERROR("topk: k = 4 is not in 0 to 3", topk(x, 4));
+  CHECK_ERROR("sort: there is no axis 2 in (2, 3)", sort(x, 2));
   CHECK_ERROR("take_along_axis: ids (2, 2) differ from x (2, 3) outside axis 0",
               take_along_axis(x, zeros({2, 2}, DType::i32), 0));
   CHECK_ERROR("squeeze: the extent of axis 1 of (2, 3) is not 1", squeeze(x, 1));
@@ -208,8 +209,12 @@ TEST_CASE("einsum: syntax errors and different extents are errors with the equat
   CHECK_ERROR("einsum: 'ij,jk->ik': j is 3 in (2, 3) and 4 in (4, 5)", einsum("ij,jk->ik", a, b));
   CHECK_ERROR("einsum: 'ij->ij' has 1 operands, 2 were given", einsum("ij->ij", a, b));
   CHECK_ERROR("einsum: 'ijk->k': operand 0 is (2, 3)", einsum("ijk->k", a));
-  CHECK_ERROR("einsum: '...i->i': letters, ',' and '->' were expected, not '.'",
-              einsum("...i->i", a));
+  CHECK_ERROR("einsum: '..i->i': letters, ',', '...' and '->' were expected, not '.'",
+              einsum("..i->i", a));
+  CHECK_ERROR("einsum: '...i...': '...' occurs twice", einsum("...i...", a));
+  CHECK_ERROR("einsum: 'ijk...': operand 0 is (2, 3)", einsum("ijk...", a));
+  CHECK_ERROR("einsum: '...i,...j': '...' is 2 in (2, 3) and 4 in (4, 5)",
+              einsum("...i,...j", a, b));
   CHECK_ERROR(
       "einsum: 'ij->k': letter k of the result must occur in an operand, and once in the result",
       einsum("ij->k", a));

@@ -415,7 +415,7 @@ TEST_CASE("Ops: axes of extent 1 and 0") {
 
 TEST_CASE("Ops: split inverts concat") {
   const Var x = randn({6, 2}, DType::f64);
-  const std::vector<Var> parts = split(x, {1, 0, 5}, 0);
+  const std::vector<Var> parts = split(x, std::vector<Index>{1, 0, 5}, 0);
   REQUIRE(parts.size() == 3);
   CHECK(parts[1].shape() == Shape{0, 2});
   CHECK(identical(concat(parts, 0).value(), x.value()));

@@ -28,12 +28,13 @@ TEST_CASE("Integer: extents, indices, axes and counts are not fractions or bools
            WRONG(transpose(x, 0, n)) + WRONG(permute(x, {0, n})) + WRONG(sum(x, n)) +
            WRONG(max(v, {0, n})) + WRONG(softmax(v, n)) + WRONG(gather(x, ids, n)) +
            WRONG(one_hot(ids, n)) + WRONG(var(x, 0, KeepAxes::no, n)) + WRONG(unsqueeze(v, n)) +
-           WRONG(split(x, {1, 1}, n)) + WRONG(roll(x, n, 0)) + WRONG(repeat(x, n, 0)) +
-           WRONG(topk(x, n)) + WRONG(segment_sum(x, ids, n)) + WRONG(random.below(n)) +
-           WRONG(shuffled(n, random)) + WRONG(set_threads(n)) + WRONG(nn::Linear(scope, n, 2)) +
-           WRONG(nn::Embedding(scope, 2, n)) + WRONG(nn::AdditiveScore(scope, n, 2)) +
-           WRONG(nn::LinearDecay{}(n)) + WRONG(params.add("w", {n, 2}, nn::init::zeros())) +
-           WRONG(vocabulary.token(n)) + WRONG(models::no_source(n));
+           WRONG(split(x, {1, 1}, n)) + WRONG(split(x, {n, 1}, 0)) + WRONG(roll(x, n, 0)) +
+           WRONG(repeat(x, n, 0)) + WRONG(topk(x, n)) + WRONG(segment_sum(x, ids, n)) +
+           WRONG(random.below(n)) + WRONG(shuffled(n, random)) + WRONG(set_threads(n)) +
+           WRONG(nn::Linear(scope, n, 2)) + WRONG(nn::Embedding(scope, 2, n)) +
+           WRONG(nn::AdditiveScore(scope, n, 2)) + WRONG(nn::LinearDecay{}(n)) +
+           WRONG(params.add("w", {n, 2}, nn::init::zeros())) + WRONG(vocabulary.token(n)) +
+           WRONG(models::no_source(n));
   };
   CHECK(wrong(1) == "");
   CHECK(wrong(1.5) == "");
@@ -42,6 +43,21 @@ TEST_CASE("Integer: extents, indices, axes and counts are not fractions or bools
   enum { T, B };
   CHECK(x.dim(B) == x.dim(std::size_t{1}));
   CHECK_ERROR("shape: there is no axis 4294967296 in (2, 3)", x.dim(Index{1} << 32));
+  CHECK_ERROR("sum: there is no axis 99 in (2, 3)", sum(x, Index{1} << 32));
+  CHECK_ERROR("sum: there is no axis -99 in (2, 3)", sum(x, {0, -(Index{1} << 32)}));
+  const auto seeds = [&](auto n) {
+    constexpr bool integer = std::is_same_v<decltype(n), int>;
+    return std::string() + WRONG(Random(n)) + WRONG(Random(n, 1)) + WRONG(Random(1, n)) +
+           WRONG(Random(n, "w")) + WRONG(random.ahead(n));
+  };
+  CHECK(seeds(1) == "");
+  CHECK(seeds(1.5) == "");
+  const auto keeps = [&](auto keep) {
+    return requires { mean(x, -1, keep); }
+    || requires { std(v, 0, keep); };
+  };
+  CHECK(keeps(KeepAxes::yes));
+  CHECK_FALSE(keeps(true));
 }
 
 /// The accessor if it compiles for an rvalue of this type; else empty.
@@ -65,14 +81,15 @@ TEST_CASE("temporaries: accessors return values, or do not compile") {
   CHECK(sum(gradient).item() == 6);
   CHECK(shape == Shape{3});
   CHECK(element.item() == 4);
+  for (const Tensor& each : backward(sum(w * w)).all()) CHECK(sum(each).item() == 6);
   CHECK(std::string() + ALLOWED(Shape, .begin()) + ALLOWED(Tensor, .template data<float>()) +
             ALLOWED(Tensor, .template mutable_data<float>()) +
-            ALLOWED(Tensor, .template mutable_at<float>({0})) + ALLOWED(Gradients, .all()) +
-            ALLOWED(Gradients, .find(Var())) + ALLOWED(Gradients, += Gradients()) +
-            ALLOWED(Safetensors, .find("w")) + ALLOWED(nn::Parameters, .all()) +
-            ALLOWED(nn::Scope, .path()) + ALLOWED(nn::DotScore, .path()) +
-            ALLOWED(text::Vocabulary, .token(0)) + ALLOWED(text::Vocabulary, .tokens()) +
-            ALLOWED(text::Tokenizer, .pieces()) + ALLOWED(text::Tokenizer, .rewriter()) +
+            ALLOWED(Tensor, .template mutable_at<float>({0})) + ALLOWED(Gradients, .find(Var())) +
+            ALLOWED(Gradients, += Gradients()) + ALLOWED(Safetensors, .find("w")) +
+            ALLOWED(nn::Parameters, .all()) + ALLOWED(nn::Scope, .path()) +
+            ALLOWED(nn::DotScore, .path()) + ALLOWED(text::Vocabulary, .token(0)) +
+            ALLOWED(text::Vocabulary, .tokens()) + ALLOWED(text::Tokenizer, .pieces()) +
+            ALLOWED(text::Tokenizer, .rewriter()) +
             ALLOWED(models::Model::State, .template as<int>()) ==
         "");
   CHECK(!std::is_constructible_v<nn::InLayer, std::string>);

@@ -412,9 +412,8 @@ void add_arrangements(List& list) {
     list.add(
         "split in two" + along, {"D 6 B"},
         [axis](const Vars& v) {
-          const std::vector<Var> parts =
-              split(v[0], {v[0].dim(axis) / 2, v[0].dim(axis) / 2}, axis);
-          return parts[0] * parts[1];
+          const auto [a, b] = split<2>(v[0], axis);
+          return a * b;
         },
         [axis](const Vars& v) {
           const Index n = v[0].dim(axis);
@@ -504,6 +503,13 @@ void add_indexing(List& list) {
            OF(scatter_add(v[0], t(2), v[1], 1)),
            OF(permute(scatter_add(permute(v[0], {1, 0, 2}), t(2), permute(v[1], {1, 0, 2})),
                       {1, 0, 2})));
+  const Tensor repeated = ints({3}, {4, 1, 4}), last = ints({3}, {-1, 1, 4});
+  list.add("scatter", {"V C", "A C"}, OF(scatter(v[0], repeated, v[1])),
+           OF(v[0] * ((1 - sum(one_hot(last, v[0]), 0)).reshape({-1, 1})) +
+              matmul(one_hot(last, v[0]), v[1], {.a = true})));
+  list.add("scatter along axis 1", {"B V C", "B A C"}, OF(scatter(v[0], repeated, v[1], 1)),
+           OF(permute(scatter(permute(v[0], {1, 0, 2}), repeated, permute(v[1], {1, 0, 2})),
+                      {1, 0, 2})));
   for (const int axis : {0, -2}) {
     list.add(fmt::format("take_along_axis {}", axis), {"V C", "ids<V A C"},
              OF(take_along_axis(v[0], t(1), axis)), [](const Vars& v) {
@@ -552,6 +558,8 @@ void add_einsum(List& list) {
   two("ii,ij->ij", "K K", "K N",
       OF(stack({v[0][0][0] * v[1][0], v[0][1][1] * v[1][1], v[0][2][2] * v[1][2],
                 v[0][3][3] * v[1][3]})));
+  two("...ij,j...k", "B A M K", "K 1 N", OF(batched_matmul(v[0], permute(v[1], {1, 0, 2}))));
+  two("i,ij->j", "1", "M N", OF(v[0][0] * sum(v[1], 0)));
   list.add("einsum of three", {"M K", "K N", "N B"}, OF(einsum("ij,jk,kl->li", v[0], v[1], v[2])),
            OF(transpose(matmul(matmul(v[0], v[1]), v[2]), 0, 1)));
   list.add("einsum of one", {"A D C"}, OF(einsum("abc->cb", v[0])),
@@ -758,9 +766,8 @@ void add_simple_losses(List& list) {
     list.add("binary_cross_entropy_with_logits" + name, {"A B", "mask A B"},
              OF(binary_cross_entropy_with_logits(v[0], v[1], reduction)),
              OF(reduce(-v[1] * log(sigmoid(v[0])) - (1 - v[1]) * log(sigmoid(-v[0])))), 3);
-    list.add("cross_entropy of distributions" + name,
-             {"T B V", softmax(randn({4, 2, 6}, DType::f64, 8), -1), "mask T B"},
-             OF(cross_entropy(v[0], t(1), t(2), {.reduction = reduction})),
+    list.add("cross_entropy of distributions" + name, {"T B V", "+ T B V", "mask T B"},
+             OF(cross_entropy(v[0], v[1], t(2), {.reduction = reduction})),
              OF(sum(-sum(v[1] * reference::log_softmax(v[0], -1), -1) * v[2]) /
                 (is_mean ? sum(t(2)).item() : 1)));
   }

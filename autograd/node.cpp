@@ -93,16 +93,15 @@ Tensor& GradientSlot::accumulator() & {
 }
 
 void GradientSlot::add_product(Tensor a, Tensor b, Integer column) {
-  a = as_matrix(a), b = as_matrix(b);
-  Product product{without_discarded(a, b), without_discarded(b, a), column,
-                  detail::thread_state.pullback};
+  Product product{as_matrix(a), as_matrix(b), column, detail::thread_state.pullback};
   if (product.a.dim(0) >= detail::sizes::enough_gradient_rows)
     return multiply_out(std::span(&product, 1));
   products_.push_back(std::move(product));
 }
 
 /// sum += aᵀ·b
-void GradientSlot::multiply_out(const Tensor& a, const Tensor& b, Index column) {
+void GradientSlot::multiply_out(const Tensor& left, const Tensor& right, Index column) {
+  const Tensor a = without_discarded(left, right), b = without_discarded(right, left);
   if (!sum_.defined() && shape_ == Shape{a.dim(1), b.dim(1)}) {
     // The first product becomes the sum: this saves clearing and reading an accumulator.
     sum_ = matmul(a, b, {.a = true});

@@ -46,6 +46,26 @@ Var selected(const char*, const Var& dy, const Tensor& mask, bool ones) {
   return ones ? where(mask, dy, 0.0) : where(mask, 0.0, dy);
 }
 
+/// f(dy, x), a matrix product in a gradient, where elements of dy that are 0 give 0 even if x is not
+/// finite. An element of x that is not finite makes a column of f(dy, x) so, or a row if dy is the
+/// right operand. So only the first row, or column, of each matrix is checked.
+template <Value V, class F>
+V product_with(const V& dy, const V& x, bool dy_is_left, Index matrices, F f) {
+  const V y = f(dy, x);
+  const Tensor& value = detail::value_of(y);
+  const Index n = y.rank() == 0 ? 1 : y.dim(-1), size = y.size() / std::max<Index>(1, matrices);
+  bool finite = true;
+  visit_elements("matmul", std::tie(value), [&](const auto* from) {
+    for (Index first = 0; first < y.size() && finite; first += size)
+      for (Index i = 0; i < (dy_is_left ? n : size); i += dy_is_left ? 1 : n)
+        finite &= std::isfinite(from[first + i]);
+  });
+  if (finite) return y;
+  const Tensor lost = 1 - isfinite(detail::value_of(x));
+  const Tensor stays = f(Tensor(detail::value_of(dy) != 0), lost);
+  return where(stays != 0, y, f(dy, V(where(lost, 0.0, x))));
+}
+
 Var max_backward(const Var& dy, const Tensor& indices, const Shape& shape, Integer axis) {
   return where(max_backward(ones(dy.shape(), dy.dtype()), indices, shape, axis),
                broadcast_to(dy, shape), 0.0);
@@ -257,14 +277,18 @@ Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose) {
   sum.wrt(y, [shape = y.shape()](const auto& dc) { return sum_to(dc, shape); });
   // C = A·B:  dA = dC·Bᵀ, transposed if A is.
   sum.wrt(a, [b, transpose]<class V>(const V& dc) {
-    return transpose.a ? matmul(captured<V>(b), dc, {.a = transpose.b, .b = true})
-                       : matmul(dc, captured<V>(b), {.b = !transpose.b});
+    return product_with(dc, captured<V>(b), !transpose.a, 1, [=](const auto& d, const auto& x) {
+      return transpose.a ? matmul(x, d, {.a = transpose.b, .b = true})
+                         : matmul(d, x, {.b = !transpose.b});
+    });
   });
   // dB = Aᵀ·dC, deferred until all uses of B are known.
   sum.wrt(b, [a, transpose]<class V>(const V& dc, SlotOf<V>& db) {
     const V& x = captured<V>(a);
     if (transpose.a) {
-      db.add(transpose.b ? matmul(dc, x, {.a = true, .b = true}) : matmul(x, dc));
+      db.add(product_with(dc, x, transpose.b, 1, [=](const auto& d, const auto& of) {
+        return transpose.b ? matmul(d, of, {.a = true, .b = true}) : matmul(of, d);
+      }));
     } else {
       transpose.b ? db.add_product(dc, x) : db.add_product(x, dc);
     }
@@ -278,20 +302,24 @@ Var matmul(const Var& a, const Var& b, Transpose transpose) {
 
 Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   if (b.rank() == 2 && a.rank() > 2 && !transpose.a) return matmul(a, b, transpose);
-  return record("batched_matmul", batched_matmul(a.value(), b.value(), transpose))
+  const Tensor c = batched_matmul(a.value(), b.value(), transpose);
+  const Index n = c.rank() < 2 ? 1 : c.shape().product(0, c.rank() - 2);
+  return record("batched_matmul", c)
       .wrt(a,  // dA = dC·Bᵀ, transposed if A is
-           [b, transpose, shape = a.shape()]<class V>(const V& dc) {
-             const V& x = captured<V>(b);
-             return sum_to(transpose.a ? batched_matmul(x, dc, {.a = transpose.b, .b = true})
-                                       : batched_matmul(dc, x, {.b = !transpose.b}),
-                           shape);
+           [b, n, transpose, shape = a.shape()]<class V>(const V& dc) {
+             const auto product = [=](const auto& d, const auto& x) {
+               return transpose.a ? batched_matmul(x, d, {.a = transpose.b, .b = true})
+                                  : batched_matmul(d, x, {.b = !transpose.b});
+             };
+             return sum_to(product_with(dc, captured<V>(b), !transpose.a, n, product), shape);
            })
       .wrt(b,  // dB = Aᵀ·dC, transposed if B is
-           [a, transpose, shape = b.shape()]<class V>(const V& dc) {
-             const V& x = captured<V>(a);
-             return sum_to(transpose.b ? batched_matmul(dc, x, {.a = true, .b = transpose.a})
-                                       : batched_matmul(x, dc, {.a = !transpose.a}),
-                           shape);
+           [a, n, transpose, shape = b.shape()]<class V>(const V& dc) {
+             const auto product = [=](const auto& d, const auto& x) {
+               return transpose.b ? batched_matmul(d, x, {.a = true, .b = transpose.a})
+                                  : batched_matmul(x, d, {.a = !transpose.a});
+             };
+             return sum_to(product_with(dc, captured<V>(a), transpose.b, n, product), shape);
            });
 }
 

@@ -20,15 +20,17 @@ inline Index last_step(Integer steps, Direction direction) {
 /// throw if an axis is named twice or does not exist.
 struct Axes : std::vector<int> {
   Axes() = default;
-  /// One that does not fit in int becomes one that does not exist.
-  Axes(Index axis)  // NOLINT: sum(x, -1)
-      : vector{static_cast<int>(std::clamp<Index>(axis, -99, 99))} {}
+  Axes(Index axis) : vector{to_int(axis)} {}  // NOLINT: sum(x, -1)
   Axes(std::floating_point auto) = delete;
   Axes(std::same_as<bool> auto) = delete;
-  Axes(std::initializer_list<Integer> axes) {  // sum(x, {0, 2})
-    for (const Index axis : axes) push_back(Axes(axis).front());
+  Axes(std::initializer_list<Integer> axes) : vector(axes.size()) {  // sum(x, {0, 2})
+    std::ranges::transform(axes, begin(), to_int);
   }
   Axes(std::vector<int> axes) : vector(std::move(axes)) {}  // NOLINT
+
+ private:
+  /// Beyond max_rank, no axis exists.
+  static int to_int(Index axis) { return static_cast<int>(std::clamp<Index>(axis, -99, 99)); }
 };
 
 /// View in another shape of the same size. One extent may be -1: it is computed from the others.

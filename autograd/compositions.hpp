@@ -48,11 +48,10 @@ std::array<X, N> split(const A& x, const Integer (&sizes)[N], Integer axis) {
 }
 template <std::size_t N, class A, Value X = ValueOf<A>>
 std::array<X, N> split(const A& x, Integer axis) {
-  const Index part = x.dim(x.shape().axis(axis, "split")) / Index{N};
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return split(x, {(static_cast<void>(I), Integer(part))...}, axis);
-  }
-  (std::make_index_sequence<N>());
+  const std::vector<Index> sizes(N, x.dim(x.shape().axis(axis, "split")) / Index{N});
+  std::array<X, N> parts;
+  std::ranges::move(split(x, sizes, axis), parts.begin());
+  return parts;
 }
 /// Splits an axis into n parts of equal size, rounded up; the last part may be smaller, or missing.
 template <class A, Value X = ValueOf<A>>

@@ -46,11 +46,15 @@ Var selected(const char*, const Var& dy, const Tensor& mask, bool ones) {
   return ones ? where(mask, dy, 0.0) : where(mask, 0.0, dy);
 }
 
-/// f(dy, x), a matrix product in a gradient, where elements of dy that are 0 give 0 even if x is not
-/// finite. An element of x that is not finite makes a column of f(dy, x) so, or a row if dy is the
+/// A product of dy and x in a gradient, in which elements of dy that are 0 give 0 even if x is not
+/// finite. An element of x that is not finite makes a column of the product so, or a row if dy is the
 /// right operand. So only the first row, or column, of each matrix is checked.
-template <Value V, class F>
-V product_with(const V& dy, const V& x, bool dy_is_left, Index matrices, F f) {
+template <Value V, class Product>
+V product_with(const V& dy, const V& x, bool dy_is_left, Transpose transpose, Index matrices,
+               Product product) {
+  const auto f = [&](const auto& d, const auto& factor) {
+    return dy_is_left ? product(d, factor, transpose) : product(factor, d, transpose);
+  };
   const V y = f(dy, x);
   const Tensor& value = detail::value_of(y);
   const Index n = y.rank() == 0 ? 1 : y.dim(-1), size = y.size() / std::max<Index>(1, matrices);
@@ -271,24 +275,30 @@ Var where(const Mask& mask, const Var& a, const Var& b) {
 
 // Products and sums
 
+namespace {
+
+/// The transposes of the products dA = dC·Bᵀ and dB = Aᵀ·dC, or of the transposed products
+/// dAᵀ = B·dCᵀ and dBᵀ = dCᵀ·A.
+Transpose of_left(Transpose t) { return t.a ? Transpose{t.b, true} : Transpose{false, !t.b}; }
+Transpose of_right(Transpose t) { return t.b ? Transpose{true, t.a} : Transpose{!t.a, false}; }
+constexpr auto one_product = [](const auto&... x) { return matmul(x...); };
+constexpr auto products = [](const auto&... x) { return batched_matmul(x...); };
+
+}  // namespace
+
 Var add_matmul(const Var& y, const Var& a, const Var& b, Transpose transpose) {
   Recording sum = record(y.defined() ? OperationName("add_matmul") : OperationName("matmul"),
                          add_matmul(y.value(), a.value(), b.value(), transpose));
   sum.wrt(y, [shape = y.shape()](const auto& dc) { return sum_to(dc, shape); });
   // C = A·B:  dA = dC·Bᵀ, transposed if A is.
   sum.wrt(a, [b, transpose]<class V>(const V& dc) {
-    return product_with(dc, captured<V>(b), !transpose.a, 1, [=](const auto& d, const auto& x) {
-      return transpose.a ? matmul(x, d, {.a = transpose.b, .b = true})
-                         : matmul(d, x, {.b = !transpose.b});
-    });
+    return product_with(dc, captured<V>(b), !transpose.a, of_left(transpose), 1, one_product);
   });
   // dB = Aᵀ·dC, deferred until all uses of B are known.
   sum.wrt(b, [a, transpose]<class V>(const V& dc, SlotOf<V>& db) {
     const V& x = captured<V>(a);
     if (transpose.a) {
-      db.add(product_with(dc, x, transpose.b, 1, [=](const auto& d, const auto& of) {
-        return transpose.b ? matmul(d, of, {.a = true, .b = true}) : matmul(of, d);
-      }));
+      db.add(product_with(dc, x, transpose.b, of_right(transpose), 1, one_product));
     } else {
       transpose.b ? db.add_product(dc, x) : db.add_product(x, dc);
     }
@@ -307,19 +317,15 @@ Var batched_matmul(const Var& a, const Var& b, Transpose transpose) {
   return record("batched_matmul", c)
       .wrt(a,  // dA = dC·Bᵀ, transposed if A is
            [b, n, transpose, shape = a.shape()]<class V>(const V& dc) {
-             const auto product = [=](const auto& d, const auto& x) {
-               return transpose.a ? batched_matmul(x, d, {.a = transpose.b, .b = true})
-                                  : batched_matmul(d, x, {.b = !transpose.b});
-             };
-             return sum_to(product_with(dc, captured<V>(b), !transpose.a, n, product), shape);
+             return sum_to(
+                 product_with(dc, captured<V>(b), !transpose.a, of_left(transpose), n, products),
+                 shape);
            })
       .wrt(b,  // dB = Aᵀ·dC, transposed if B is
            [a, n, transpose, shape = b.shape()]<class V>(const V& dc) {
-             const auto product = [=](const auto& d, const auto& x) {
-               return transpose.b ? batched_matmul(d, x, {.a = true, .b = transpose.a})
-                                  : batched_matmul(x, d, {.a = !transpose.a});
-             };
-             return sum_to(product_with(dc, captured<V>(a), transpose.b, n, product), shape);
+             return sum_to(
+                 product_with(dc, captured<V>(a), transpose.b, of_right(transpose), n, products),
+                 shape);
            });
 }
 

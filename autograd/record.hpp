@@ -148,7 +148,8 @@ struct EdgeOf final : Edge {
 
 }  // namespace detail
 
-/// An operation being declared. It converts to the resulting Var.
+/// An operation being declared. It converts to the resulting Var. It is a temporary: `Var y = ...`,
+/// not `auto&& y = ...`.
 ///
 ///     Var softplus(const Var& x) {
 ///       return record("softplus", softplus(x.value())).wrt(x, [x](const Var& dy) {

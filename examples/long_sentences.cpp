@@ -176,7 +176,7 @@ std::vector<Variant> variants(Index n) {
       luong("luong-multi-head", "multi_head"),
       luong("luong-local-m", "general", {.window = nn::Window::local_monotonic}),
       luong("luong-local-p", "general", {.window = nn::Window::local_predictive}),
-      luong("luong-sparsemax", "general", {.normalizer = nn::Normalizer::sparsemax})};
+      luong("luong-sparsemax", "general", {.normalizer = "sparsemax"})};
 }
 
 struct CommandLine {

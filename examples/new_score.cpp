@@ -35,7 +35,7 @@ int main() {
   const Tensor h = normal({5, 2, 3}, random, DType::f64);  // five positions, two sentences
   const Tensor s = normal({2, 4}, random, DType::f64);
   const Tensor mask = Tensor::of<double>({5, 2}, {1, 1, 1, 1, 1, 1, 1, 0, 1, 0});
-  const auto [context, weights] = attention({.state = s}, attention.precompute(h, mask));
+  const auto [context, weights, past] = attention({.state = s}, attention.precompute(h, mask));
   std::cout << "weights " << to_string(weights.value()) << "\n";
 
   const GradcheckResult result = gradcheck(

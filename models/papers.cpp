@@ -12,8 +12,9 @@ namespace {
 /// The options of a score and of its attention.
 OptionList fields_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
   constexpr double longest = 1 << 20;
-  std::vector<std::string> kinds;
+  std::vector<std::string> kinds, normalizers;
   for (const nn::ScoreKind& kind : nn::score_kinds()) kinds.emplace_back(kind.name);
+  for (const nn::NormalizerKind& kind : nn::normalizer_kinds()) normalizers.emplace_back(kind.name);
   OptionList all = {
       choice("score", "attention score function", score.kind, kinds),
       option("attention", "attention size A of additive, concat, multi-head and location-aware",
@@ -30,8 +31,7 @@ OptionList fields_of(nn::ScoreOptions& score, nn::AttentionOptions& attention) {
       choice("window", "source positions that a step attends to", attention.window,
              {"global", "local-m", "local-p"}),
       option("half-width", "half-width D of the window", attention.half_width, 1, longest),
-      choice("normalizer", "function from scores to weights", attention.normalizer,
-             {"softmax", "sparsemax"})};
+      choice("normalizer", "function from scores to weights", attention.normalizer, normalizers)};
   using Score = const nn::ScoreOptions&;
   only_with(all, {"attention"}, "score additive, concat (full), multi-head or location-aware",
             score, [](Score o) {
@@ -127,9 +127,9 @@ AttentionDecoder::State AttentionDecoder::start(const Encoded& source, const Var
 }
 
 AttentionDecoder::Step AttentionDecoder::after(const State& before, const nn::RecurrentState& s,
-                                               const Var& c, const Var& alpha) const {
-  return {
-      {s.h, c}, nn::mean_of_heads(alpha), {before.memory, attention_.next(before.past, alpha), s}};
+                                               nn::AttentionResult&& read) {
+  auto& [c, alpha, past] = read;
+  return {{s.h, c}, nn::mean_of_heads(alpha), {before.memory, std::move(past), s}};
 }
 
 AttentionDecoder::State AttentionDecoder::select(const State& state, const Tensor& rows) const {
@@ -146,8 +146,8 @@ BahdanauDecoder::State BahdanauDecoder::start(const Encoded& source) const {
 }
 
 BahdanauDecoder::Step BahdanauDecoder::step(const Var& xw, const State& before) const {
-  const auto [c, alpha] = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
-  return after(before, cell_.step(add_matmul(xw, c, C_), before.s), c, alpha);
+  nn::AttentionResult read = attention_({before.s.h, before.past}, before.memory);  // eq. 5 and 6
+  return after(before, cell_.step(add_matmul(xw, read.context, C_), before.s), std::move(read));
 }
 
 NematusDecoder::NematusDecoder(const nn::Scope& scope, const BahdanauOptions& o,
@@ -161,8 +161,8 @@ NematusDecoder::State NematusDecoder::start(const Encoded& source) const {
 
 NematusDecoder::Step NematusDecoder::step(const Var& xw, const State& before) const {
   const nn::RecurrentState between = cell_.step(xw, before.s);
-  const auto [c, alpha] = attention_({.state = between.h, .past = before.past}, before.memory);
-  return after(before, second_.step(second_.input(c), between), c, alpha);
+  nn::AttentionResult read = attention_({between.h, before.past}, before.memory);
+  return after(before, second_.step(second_.input(read.context), between), std::move(read));
 }
 
 LuongDecoder::LuongDecoder(const nn::Scope& scope, const LuongOptions& o, EncodedSizes source,
@@ -198,11 +198,9 @@ LuongDecoder::State LuongDecoder::start(const Encoded& source) const {
 LuongDecoder::Step LuongDecoder::step(const Var& xw, const State& before) const {
   const Var x = W_feed_.defined() ? add_matmul(xw, before.h_tilde, W_feed_) : xw;
   const auto [h, layers] = decoder_.step(x, before.layers);
-  const auto [c, alpha] = attention_({.state = h, .past = before.past}, before.memory);
+  auto [c, alpha, past] = attention_({.state = h, .past = before.past}, before.memory);
   const Var h_tilde = readout_dropout_(tanh(matmul(concat({c, h}, -1), W_c_)));  // equation 5
-  return {h_tilde,
-          nn::mean_of_heads(alpha),
-          {before.memory, attention_.next(before.past, alpha), layers, h_tilde}};
+  return {h_tilde, nn::mean_of_heads(alpha), {before.memory, std::move(past), layers, h_tilde}};
 }
 
 AffineLogits LuongDecoder::logits(const Var&, const std::vector<Var>& h_tilde) const {

@@ -68,9 +68,8 @@ class AttentionDecoder : public OneLayerDecoder {
   /// The initial state tanh(x W + b), with W and b of the bridge.
   State start(const Encoded& source, const Var& x) const;
 
-  /// The result of a step with the new state s, context c and weights alpha.
-  Step after(const State& before, const nn::RecurrentState& s, const Var& c,
-             const Var& alpha) const;
+  /// The result of a step with the new state s and the result of attention.
+  static Step after(const State& before, const nn::RecurrentState& s, nn::AttentionResult&& read);
 
   nn::Attention attention_;
 

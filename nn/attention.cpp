@@ -17,7 +17,7 @@ std::shared_ptr<const Score> make(const Scope& scope, Index query, Index memory,
   return std::make_shared<AnyScore>(scope, query, memory, o);
 }
 
-constexpr auto kinds = std::to_array<ScoreKind>({
+constexpr auto scores = std::to_array<ScoreKind>({
     {"additive", false, make<AdditiveScore>},
     {"dot", true, make<DotScore>},
     {"scaled_dot", true, make<ScaledDotScore>},
@@ -28,6 +28,26 @@ constexpr auto kinds = std::to_array<ScoreKind>({
     {"multi_head", false, make<MultiHeadScore>},
     {"location_aware", false, make<LocationAwareScore>},
 });
+
+template <class AnyNormalizer>
+std::shared_ptr<const Normalizer> make(const Scope&, Index) {
+  return std::make_shared<AnyNormalizer>();
+}
+
+constexpr auto normalizers = std::to_array<NormalizerKind>({
+    {"softmax", make<Softmax>},
+    {"sparsemax", make<Sparsemax>},
+});
+
+/// The entry of a table. Throws if there is none of that name.
+const auto& entry_of(const auto& kinds, const char* what, std::string_view name) {
+  std::string all;
+  for (const auto& kind : kinds) {
+    if (name == kind.name) return kind;
+    all += all.empty() ? kind.name : fmt::format(", {}", kind.name);
+  }
+  fail(what, "{} is not one of {}", in_quotes(name), all);
+}
 
 /// Mean over the heads (S, B), checked against the coverage's shape.
 Var checked_mean(const Var& weights, const Var& coverage) {
@@ -48,6 +68,10 @@ Tensor window_around(const Tensor& centre, const Tensor& lengths, Index half_wid
   const Tensor positions = first + arange(width, DType::f64).reshape({width, 1});
   const Tensor inside = (positions <= p + most) * (positions < n);
   return where(inside, positions, -1.0).to(DType::i32);
+}
+
+AttentionResult attend(Normalized now, const Var& values) {
+  return {weighted_sum(now.weights, values), now.weights, {.state = std::move(now.state)}};
 }
 
 /// Scatters x (W, B) or (heads, W, B) to its positions in (S, B) or (heads, S, B); 0 elsewhere.
@@ -103,15 +127,14 @@ MultiHeadScore::MultiHeadScore(const Scope& scope, Integer query, Integer memory
   W_v_ = scope.add("W_v", {memory, memory}, init::glorot());
 }
 
-std::span<const ScoreKind> score_kinds() { return kinds; }
+std::span<const ScoreKind> score_kinds() { return scores; }
+std::span<const NormalizerKind> normalizer_kinds() { return normalizers; }
 
-const ScoreKind& score_kind(std::string_view name) {
-  std::string all;
-  for (const ScoreKind& kind : kinds) {
-    if (name == kind.name) return kind;
-    all += all.empty() ? kind.name : fmt::format(", {}", kind.name);
-  }
-  fail("score", "{} is not one of {}", in_quotes(name), all);
+const ScoreKind& score_kind(std::string_view name) { return entry_of(scores, "score", name); }
+
+std::shared_ptr<const Normalizer> make_normalizer(const Scope& scope, Integer query,
+                                                  std::string_view name) {
+  return entry_of(normalizers, "normalizer", name).make(scope, query);
 }
 
 std::shared_ptr<const Score> make_score(const Scope& scope, Integer query, Integer memory,
@@ -148,9 +171,19 @@ Memory select(const Memory& memory, const Tensor& rows) {
           .columns = columns};
 }
 
+AttentionState select(const AttentionState& past, const Tensor& rows) {
+  AttentionState selected{past.steps, select_columns(past.coverage, rows),
+                          select_columns(past.weights, rows)};
+  for (const Var& x : past.state) selected.state.push_back(gather(x.value(), rows, -1));
+  return selected;
+}
+
 Attention::Attention(std::shared_ptr<const Score> score, const Scope& scope, Integer query,
-                     const AttentionOptions& options)
-    : score_(std::move(score)), options_(options) {
+                     const AttentionOptions& options, std::shared_ptr<const Normalizer> normalizer)
+    : score_(std::move(score)),
+      normalizer_(normalizer ? std::move(normalizer)
+                             : make_normalizer(scope, query, options.normalizer)),
+      options_(options) {
   if (!score_) fail("Attention", "score is null");
   if (options.half_width < 1)
     fail("Attention", "half_width = {} is less than 1", options.half_width);
@@ -176,11 +209,25 @@ AttentionResult Attention::operator()(const Query& query, const Memory& memory) 
   check("mask", memory.keys.mask, "S B")("query", query.state, "B Q");
   if (query.past.coverage.defined()) check("coverage", query.past.coverage, "S B");
   if (query.past.weights.defined()) check("weights", query.past.weights, "S B");
-  if (options_.window != Window::global) return attend_to_window(query, memory);
-  const Var scores = (*score_)(query, memory.keys);
-  check("scores", scores, "... S B");
-  const Var weights = normalized(scores, memory.keys.mask);
-  return {weighted_sum(weights, memory.h), weights};
+  const bool global = options_.window == Window::global;
+  AttentionResult read =
+      global ? attend(normalized(query, memory.keys), memory.h) : attend_to_window(query, memory);
+  auto& [context, weights, next] = read;
+  next.steps = query.past.steps + 1;
+  if (score_->uses_coverage()) next.coverage = add_coverage(query.past.coverage, weights);
+  if (score_->uses_weights()) next.weights = mean_of_heads(weights);
+  return read;
+}
+
+Normalized Attention::normalized(const Query& query, const Keys& keys) const {
+  ShapeCheck check("attention");
+  check("mask", keys.mask, "S B");
+  const Var scores = (*score_)(query, keys);
+  if (scores.defined()) check("scores", scores, "... S B");
+  Normalized now = (*normalizer_)(scores, query, keys);
+  check("weights", now.weights, "... S B");
+  for (const Var& x : now.state) check("state", x, "... B");
+  return now;
 }
 
 AttentionResult Attention::attend_to_window(const Query& query, const Memory& memory) const {
@@ -198,14 +245,16 @@ AttentionResult Attention::attend_to_window(const Query& query, const Memory& me
   Query in_window = query;
   const Var& coverage = query.past.coverage;
   if (coverage.defined()) in_window.past.coverage = window(coverage, positions);
-  Var weights = normalized((*score_)(in_window, keys), inside);
+  Normalized now = normalized(in_window, keys);
+  Var& weights = now.weights;
   if (predictive) {
     const double sigma = static_cast<double>(options_.half_width) / 2;
     const Var distance = positions.to(centre.dtype()) * inside - centre;
     weights = weights * exp(distance * distance * (-1 / (2 * sigma * sigma)));
   }
-  return {weighted_sum(weights, window(memory.h, positions)),
-          unwindow_heads(weights, positions, memory.keys.mask.dim(0))};
+  AttentionResult read = attend(std::move(now), window(memory.h, positions));
+  read.weights = unwindow_heads(read.weights, positions, memory.keys.mask.dim(0));
+  return read;
 }
 
 }  // namespace attune::nn

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/nn/layers.hpp>
@@ -14,12 +15,13 @@
 
 namespace attune::nn {
 
-/// Attention state carried between decoder steps; Attention::next returns the next one.
+/// Attention state carried between decoder steps, see AttentionResult::past.
 struct AttentionState {
   Index steps = 0;  // number of previous steps
   // (S, B), averaged over heads; undefined means 0, also if the score does not use the tensor
-  Var coverage = {};  // sum of the weights of all previous steps
-  Var weights = {};   // weights of the previous step
+  Var coverage = {};            // sum of the weights of all previous steps
+  Var weights = {};             // weights of the previous step
+  std::vector<Var> state = {};  // Normalized::state of the previous step; empty at the first step
 };
 
 /// The query of a score function.
@@ -308,8 +310,50 @@ const ScoreKind& score_kind(std::string_view name);
 std::shared_ptr<const Score> make_score(const Scope& scope, Integer query, Integer memory,
                                         const ScoreOptions& options);
 
+/// The weights of one step, and what the normalizer needs at the next one.
+struct Normalized {
+  Var weights;                  // (S, B), or (heads, S, B); 0 where the mask is 0
+  std::vector<Var> state = {};  // tensors whose last axis is the batch, for `query.past.state`
+};
+
+/// Base class of the functions from scores to weights. To add one, derive from it.
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  /// e (S, B) or (heads, S, B), undefined without a score. With a window, S is the number of its
+  /// positions, `keys.positions`; the state is that of the previous step, which may have had others.
+  virtual Normalized operator()(const Var& e, const Query& query, const Keys& keys) const = 0;
+};
+
+/// α_i = softmax(e_i)
+struct Softmax : Normalizer {
+  Normalized operator()(const Var& e, const Query&, const Keys& keys) const override {
+    return {softmax(e, -2, keys.mask)};
+  }
+};
+
+/// α_i = sparsemax(e_i)  (Martins and Astudillo, 2016), exactly 0 at most positions
+struct Sparsemax : Normalizer {
+  Normalized operator()(const Var& e, const Query&, const Keys& keys) const override {
+    return {sparsemax(e, -2, keys.mask)};
+  }
+};
+
+/// A normalizer by name. To add one, add an entry to the table in attention.cpp.
+struct NormalizerKind {
+  const char* name;
+  std::shared_ptr<const Normalizer> (*make)(const Scope& scope, Index query);
+};
+
+/// softmax and sparsemax.
+std::span<const NormalizerKind> normalizer_kinds();
+
+/// Throws if normalizer_kinds() has no such name.
+std::shared_ptr<const Normalizer> make_normalizer(const Scope& scope, Integer query,
+                                                  std::string_view name);
+
 // Coverage: the sum of the attention weights of all previous steps. With ScoreOptions::coverage,
-// scores use it and Attention::next updates it. The coverage loss needs a sum of its own:
+// scores use it and Attention updates it. The coverage loss needs a sum of its own:
 //
 //     loss = loss + sum(coverage_loss(weights, coverage));
 //     coverage = add_coverage(coverage, weights);
@@ -339,14 +383,13 @@ struct Memory {
 /// For search: no gradient is recorded. Returns the memory unchanged if each column gets a
 /// hypothesis of the same sentence as before.
 Memory select(const Memory& memory, const Tensor& rows);
-inline AttentionState select(const AttentionState& past, const Tensor& rows) {
-  return {past.steps, select_columns(past.coverage, rows), select_columns(past.weights, rows)};
-}
+AttentionState select(const AttentionState& past, const Tensor& rows);
 
 /// Result of one attention step.
 struct AttentionResult {
-  Var context;  // (B, D)
-  Var weights;  // (S, B), or (heads, S, B); exactly 0 on padding and outside of a window
+  Var context;          // (B, D)
+  Var weights;          // (S, B), or (heads, S, B); exactly 0 on padding and outside of a window
+  AttentionState past;  // for the next step
 };
 
 /// The source positions that a step attends to (Luong et al., 2015, section 3.2). With
@@ -360,53 +403,53 @@ struct AttentionResult {
 /// the window only.
 enum class Window { global, local_monotonic, local_predictive };
 
-/// The function from scores to weights: softmax, or sparsemax (Martins and Astudillo, 2016), whose
-/// weights are exactly 0 at most positions.
-enum class Normalizer { softmax, sparsemax };
-
 struct AttentionOptions {
   Window window = Window::global;
-  Index half_width = 10;  // D
-  Normalizer normalizer = Normalizer::softmax;
+  Index half_width = 10;                    // D
+  std::string_view normalizer = "softmax";  // name for make_normalizer; not copied
 };
 
-/// Attention with any score, over the positions of the window (Bahdanau et al., 2014, equations 6
-/// and 5):
-///     α_i = softmax(e_i) or sparsemax(e_i),   c_i = Σ_j α_ij values_j
+/// Attention with any score and normalizer, over the positions of the window (Bahdanau et al.,
+/// 2014, equations 6 and 5):
+///     α_i = normalizer(e_i),   c_i = Σ_j α_ij values_j
 /// Annotations h at padding have no influence, but must be finite.
 class Attention {
  public:
-  /// Global attention with a softmax. It has no parameters besides those of the score.
-  template <std::derived_from<Score> AnyScore>
-  explicit Attention(AnyScore score) : score_(std::make_shared<const AnyScore>(std::move(score))) {}
+  /// Global attention. It has no parameters besides those of the score and the normalizer.
+  template <std::derived_from<Score> AnyScore, std::derived_from<Normalizer> Any = Softmax>
+  explicit Attention(AnyScore score, Any normalizer = {})
+      : score_(std::make_shared<const AnyScore>(std::move(score))),
+        normalizer_(std::make_shared<const Any>(std::move(normalizer))) {}
+
+  /// Without a score: the normalizer computes the weights from query and positions.
+  template <std::derived_from<Normalizer> Any>
+  explicit Attention(Any normalizer) : Attention(NoScore(), std::move(normalizer)) {}
 
   /// Attention with options, and with a score chosen at run time, see make_score. `query` is Q. A
-  /// local_predictive window adds the parameters W_p and v_p to `scope`. Throws if half_width < 1.
+  /// `normalizer` replaces that of the options. A local_predictive window adds the parameters W_p
+  /// and v_p to `scope`. Throws if half_width < 1.
   Attention(std::shared_ptr<const Score> score, const Scope& scope, Integer query,
-            const AttentionOptions& options);
+            const AttentionOptions& options, std::shared_ptr<const Normalizer> normalizer = {});
 
   /// Computes keys and values, once per sentence: annotations h (S, B, D), mask (S, B). Throws on
   /// other shapes and, with a window, on a mask that is not 1 up to a length and 0 after it.
   Memory precompute(const Var& h, const Mask& mask) const;
 
-  /// Computes context and weights, once per target token. Throws on shapes that do not fit.
+  /// Computes context, weights and the state of the next step, once per target token. Throws on
+  /// shapes that do not fit.
   AttentionResult operator()(const Query& query, const Memory& memory) const;
 
-  /// The state for the next step, from this step's state and weights.
-  AttentionState next(const AttentionState& past, const Var& weights) const {
-    return {past.steps + 1, score_->uses_coverage() ? add_coverage(past.coverage, weights) : Var(),
-            score_->uses_weights() ? mean_of_heads(weights) : Var()};
-  }
-
  private:
-  /// Normalises over the source axis of e (S, B) or (heads, S, B).
-  Var normalized(const Var& e, const Mask& mask) const {
-    return options_.normalizer == Normalizer::sparsemax ? sparsemax(e, -2, mask)
-                                                        : softmax(e, -2, mask);
-  }
+  struct NoScore : Score {
+    Var keys(const Var&) const override { return {}; }
+    Var operator()(const Query&, const Keys&) const override { return {}; }
+  };
+  /// Scores and weights of the positions of `keys`.
+  Normalized normalized(const Query& query, const Keys& keys) const;
   AttentionResult attend_to_window(const Query& query, const Memory& memory) const;
 
   std::shared_ptr<const Score> score_;
+  std::shared_ptr<const Normalizer> normalizer_;
   AttentionOptions options_;
   Var W_p_;  // (Q, Q), local_predictive only
   Var v_p_;  // (Q)

@@ -177,7 +177,9 @@ FAULTS = [
 
     # Models
     ("input feeding: the fed vector is one step old", "models/papers.cpp",
-     "attention_.next(before.past, alpha), layers, h_tilde}", "attention_.next(before.past, alpha), layers, before.h_tilde}"),
+     "std::move(past), layers, h_tilde}", "std::move(past), layers, before.h_tilde}"),
+    ("attention: select drops the normalizer's state", "nn/attention.cpp",
+     "selected.state.push_back(gather(x.value(), rows, -1))", "static_cast<void>(x)"),
     ("Nematus: the second cell gets the input state of the first cell", "models/papers.cpp",
      "second_.step(second_.input(c), between)", "second_.step(second_.input(c), before.s)"),
     ("EncoderDecoder: select does not select the contributions of the context", "models/papers.cpp",

@@ -40,9 +40,9 @@ std::vector<ScoreOptions> scores() {
 
 const std::vector<AttentionOptions> windows = {
     {},
-    {.normalizer = Normalizer::sparsemax},
+    {.normalizer = "sparsemax"},
     {.window = Window::local_monotonic, .half_width = 2},
-    {.window = Window::local_monotonic, .half_width = 2, .normalizer = Normalizer::sparsemax},
+    {.window = Window::local_monotonic, .half_width = 2, .normalizer = "sparsemax"},
     {.window = Window::local_predictive, .half_width = 2},
     {.window = Window::local_predictive, .half_width = 10}};
 
@@ -77,7 +77,7 @@ void for_all(F f) {
   for (const ScoreOptions& score : scores()) {
     for (const AttentionOptions& window : windows) {
       INFO(score.kind, ", coverage ", static_cast<int>(score.coverage), ", window ",
-           static_cast<int>(window.window), ", normalizer ", static_cast<int>(window.normalizer));
+           static_cast<int>(window.window), ", normalizer ", window.normalizer);
       f(Setting(score, window));
     }
   }
@@ -90,8 +90,8 @@ void check_golden(const Golden& golden, ScoreOptions score, Window window) {
   for (const auto& [name, w] : params) test::set(params, name, golden[name]);
   const Var state = variable(golden["state"]), memory = variable(golden["memory"]);
   const Var coverage = golden.contains("coverage") ? variable(golden["coverage"]) : Var();
-  const auto [context, weights] = attention({.state = state, .past = {2, coverage}},
-                                            attention.precompute(memory, golden["mask"]));
+  const auto [context, weights, past] = attention({.state = state, .past = {2, coverage}},
+                                                  attention.precompute(memory, golden["mask"]));
   CHECK(difference(context.value(), golden["context"]) < 1e-10);
   CHECK(difference(weights.value(), golden["weights"]) < 1e-10);
   const Gradients gradients = backward(test::weighted(context, golden["g_context"]) +
@@ -239,7 +239,7 @@ TEST_CASE("Attention: takes a custom score, and differentiates it") {
   const auto attend = [&] {
     return attention({.state = query}, attention.precompute(memory, mask_of(3, {3, 1})));
   };
-  const auto [context, weights] = attend();
+  const auto [context, weights, past] = attend();
   CHECK(difference(weights.value(), reals({3, 2}, {0.125, 1, 0.25, 0, 0.625, 0})) < 1e-15);
   const double first = 0.25 * std::log(2.) + 0.625 * std::log(5.);
   CHECK(difference(context.value(), reals({2, 2}, {first, 2.5, 9, 1})) < 1e-14);
@@ -268,9 +268,47 @@ TEST_CASE("Attention: a score gets the target step and the coverage") {
   const Memory memory =
       attention.precompute(randn({2, 1, 3}, DType::f64), ones({2, 1}, DType::f64));
   const Var coverage = reals({2, 1}, {0, std::log(2.) / 3});
-  const auto [context, weights] =
+  const auto [context, weights, past] =
       attention({.state = randn({1, 4}, DType::f64), .past = {3, coverage}}, memory);
   CHECK(difference(weights.value(), reals({2, 1}, {1. / 3, 2. / 3})) < 1e-15);
+}
+
+/// Equal weights for all positions of `keys`; its state is the number of steps so far.
+struct Uniform : Normalizer {
+  Normalized operator()(const Var&, const Query& query, const Keys& keys) const override {
+    const auto& past = query.past.state;
+    const Var steps = past.empty() ? Var(ones({1, keys.mask.dim(1)}, DType::f64)) : past[0] + 1.0;
+    return {keys.mask / sum(keys.mask, 0), {steps}};
+  }
+};
+
+TEST_CASE("Attention: takes a custom normalizer, with or without a score, and in a window") {
+  const Tensor h = randn({kSteps, kBatch, kSize}, DType::f64),
+               q = randn({kBatch, kSize}, DType::f64);
+  Parameters params;
+  const auto dot = std::make_shared<DotScore>();
+  const Attention local(dot, params, kSize, {Window::local_monotonic, 1, "sparsemax"},
+                        std::make_shared<Uniform>());
+  const Tensor all = reals({kSteps}, {0.25, 0.25, 0.25, 0.25, 0, 0, 0});
+  const Tensor around_2 = reals({kSteps}, {0, 1. / 3, 1. / 3, 1. / 3, 0, 0, 0});
+  for (const auto& [attention, expected] : {std::pair(Attention(Uniform()), all),
+                                            {Attention(DotScore(), Uniform()), all},
+                                            {local, around_2}}) {
+    const Memory memory = attention.precompute(h, mask);
+    AttentionResult read;
+    for (int step = 0; step < 3; ++step) {
+      const AttentionState past = select(read.past, ints({kBatch}, {0, 1, 2}));
+      read = attention({.state = q, .past = past}, memory);
+    }
+    CHECK(identical(transpose(read.weights.value(), 0, 1)[1], expected));
+    CHECK(identical(read.past.state.at(0).value(), full({1, kBatch}, 3, DType::f64)));
+    const AttentionState two = select(read.past, ints({2}, {2, 0}));
+    CHECK(two.state[0].shape() == Shape{1, 2});
+    CHECK_ERROR("attention: state (..., B) is (1, 2), but B = 3 in mask",
+                attention({.state = q, .past = {.state = {two.state[0]}}}, memory));
+  }
+  CHECK_ERROR("normalizer: 'hardmax' is not one of softmax, sparsemax",
+              Attention(dot, params, kSize, {.normalizer = "hardmax"}));
 }
 
 TEST_CASE("select: columns of a memory in any order, with repetition") {

@@ -61,7 +61,7 @@ struct Reader {
     const nn::Memory remembered = attention.precompute(h, mask);
     Read read{.context = q, .coverage = {}, .loss = zeros({q.dim(0)}, DType::f64)};
     for (Index step = 0; step < 3; ++step) {
-      const auto [context, weights] =
+      const auto [context, weights, past] =
           attention({.state = read.context, .past = {step, read.coverage}}, remembered);
       read.loss = read.loss + nn::coverage_loss(weights, read.coverage);
       read.coverage = nn::add_coverage(read.coverage, weights);

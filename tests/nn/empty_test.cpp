@@ -50,7 +50,7 @@ std::vector<Case> cases() {
              const Attention attention(
                  make_score(scope, kSize, kSize, {.kind = kind.name, .attention = kSize}), scope,
                  kSize, {.window = window});
-             const auto [context, weights] =
+             const auto [context, weights, past] =
                  attention({.state = first_of(x)}, attention.precompute(x, mask));
              return test::flat({context, weights});
            }});

@@ -51,9 +51,8 @@ std::vector<Layer> layers() {
                                                  {.window = window, .half_width = 1});
                        return [=](const Tensor& x, const Tensor& h) -> Vars {
                          const Memory memory = attention.precompute(h, mask);
-                         const auto [c, alpha] = attention({.state = x[0]}, memory);
-                         const auto [c_next, alpha_next] =
-                             attention({x[1], attention.next({}, alpha)}, memory);
+                         const auto [c, alpha, past] = attention({.state = x[0]}, memory);
+                         const auto [c_next, alpha_next, last] = attention({x[1], past}, memory);
                          return {c, alpha, c_next, alpha_next};
                        };
                      }});

@@ -1,4 +1,5 @@
-// How to add a layer: an ordinary class that creates its parameters in a Scope.
+// How to add a layer, and a cell of a recurrent layer: ordinary classes that create their parameters
+// in a Scope.
 #include <iostream>
 
 #include <attune/attune.hpp>
@@ -23,6 +24,26 @@ class Highway {
   nn::Linear transform_, gate_;
 };
 
+/// minGRU (Feng et al., 2024): h_t = (1 - z_t) ⊙ h_{t-1} + z_t ⊙ h̃_t,   [z_t; h̃_t] = [σ; 1](x_t W + b)
+class MinGru {
+ public:
+  MinGru(const nn::Scope& scope, Index in, Index hidden) : W_(scope, in, 2 * hidden), H_(hidden) {}
+  Index gates() const { return 2; }
+  Index size() const { return H_; }
+
+  /// Of all steps: (..., in) -> (..., 2H)
+  Var input(const Var& x) const { return W_(x); }
+  /// One step: (B, 2H), old state -> new state
+  nn::RecurrentState step(const Var& xw, const nn::RecurrentState& old) const {
+    const Var z = sigmoid(slice(xw, -1, 0, H_)), candidate = slice(xw, -1, H_, 2 * H_);
+    return {.h = (1 - z) * old.h + z * candidate};
+  }
+
+ private:
+  nn::Linear W_;
+  Index H_;
+};
+
 int main() {
   nn::Parameters params(/*seed=*/1, DType::f64);
   const Highway highway(params, 5);
@@ -32,5 +53,12 @@ int main() {
   const Tensor x = normal({2, 3, 5}, random, DType::f64);
   const GradcheckResult result = gradcheck(params, [&] { return highway(x); });
   std::cout << "Highway: " << result << "\n";
-  return result ? 0 : 1;
+
+  // Encoders and decoders take the cell by the same option: models::BahdanauOptions::cell.
+  nn::Parameters others(/*seed=*/1, DType::f64);
+  const nn::Bidirectional<nn::Recurrent> layer(others, 5, 4, {.cell = nn::own_cell<MinGru>});
+  const Mask mask = mask_of(std::vector<Index>{2, 1, 2});
+  const GradcheckResult of_cell = gradcheck(others, [&] { return layer(x, {.mask = mask}).h; });
+  std::cout << "MinGru: " << of_cell << "\n";
+  return result && of_cell ? 0 : 1;
 }

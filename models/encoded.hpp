@@ -25,13 +25,13 @@ inline nn::RecurrentState last_state(const Encoded& source, const char* model) {
   return source.last.back();
 }
 
-/// The initial states of decoder layers: the source's final states, without c unless `cell` is an
-/// LSTM. Throws as last_state does.
-inline std::vector<nn::RecurrentState> initial_states(const Encoded& source, nn::Cell cell,
-                                                      const char* model) {
+/// The initial states of decoder layers: the source's final states, without c if `cell` is a GRU.
+/// Throws as last_state does.
+inline std::vector<nn::RecurrentState> initial_states(const Encoded& source,
+                                                      const nn::CellType& cell, const char* model) {
   last_state(source, model);
   std::vector<nn::RecurrentState> layers = source.last;
-  if (cell != nn::Cell::lstm)
+  if (!cell.own && cell != nn::Cell::lstm)
     for (nn::RecurrentState& layer : layers) layer.c = {};
   return layers;
 }

@@ -7,6 +7,25 @@ namespace attune::models {
 
 // ---- Options
 
+/// A cell of your own has no name.
+template <>
+const detail::FieldAccess& detail::field_access<nn::CellType>() {
+  static const FieldAccess& builtin = field_access<Enumeration>();
+  static constexpr FieldAccess access{
+      [](const Option& option, const void* at) {
+        const auto& [cell, own] = *static_cast<const nn::CellType*>(at);
+        if (own) fail(option.name, "a cell of your own has no name: save only its parameters");
+        return builtin.get(option, &cell);
+      },
+      [](const Option& option, void* at, const std::string& text) {
+        auto& [cell, own] = *static_cast<nn::CellType*>(at);
+        builtin.set(option, &cell, text);
+        own = nullptr;
+      },
+      [](const Option& option, const void* at) { builtin.validate(option, at); }};
+  return access;
+}
+
 namespace {
 
 /// The options of a score and of its attention.

@@ -26,7 +26,7 @@ struct BahdanauOptions {
   Index hidden = 256;     // H of the decoder and of each encoder direction
   Index encoder_layers = 1;
   Index readout = 256;                  // R
-  nn::Cell cell = nn::Cell::gru;        // of encoder and decoder
+  nn::CellType cell = nn::Cell::gru;    // of encoder and decoder
   nn::ScoreOptions score = {};          // score function; A is score.attention
   nn::AttentionOptions attention = {};  // window and normalizer
   Tied tied = Tied::none;
@@ -155,7 +155,7 @@ struct LuongOptions {
   Index hidden = 256;     // H of every layer and of h̃
   Index encoder_layers = 2, decoder_layers = 2;
   EncoderDirection reading = EncoderDirection::forward;
-  nn::Cell cell = nn::Cell::lstm;
+  nn::CellType cell = nn::Cell::lstm;
   nn::ScoreOptions score = {.kind = "general"};
   nn::AttentionOptions attention = {};  // window and normalizer
   bool input_feeding = true;            // h̃_{t-1} is a further input of the decoder at step t
@@ -216,7 +216,7 @@ class LuongDecoder {
  private:
   nn::Attention attention_;
   nn::Stacked<nn::Recurrent> decoder_;
-  nn::Cell cell_;
+  nn::CellType cell_;
   std::size_t layers_;
   Var W_feed_;  // (H, 4H), with input feeding
   Var W_c_;     // (D + H, H)
@@ -231,10 +231,10 @@ using Luong = WithEncoder<LuongDecoder>;
 
 struct EncoderDecoderOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
-  Index embedding = 256;          // E
-  Index hidden = 256;             // H
-  Index readout = 256;            // R
-  nn::Cell cell = nn::Cell::gru;  // of encoder and decoder
+  Index embedding = 256;              // E
+  Index hidden = 256;                 // H
+  Index readout = 256;                // R
+  nn::CellType cell = nn::Cell::gru;  // of encoder and decoder
   Tied tied = Tied::none;
   double dropout = 0;  // default rate: a rate of -1 below means this one
   double embedding_dropout = -1, readout_dropout = -1;
@@ -286,11 +286,11 @@ using EncoderDecoder = WithEncoder<LastStateDecoder>;
 
 struct SutskeverOptions {
   Index source_vocabulary = 0, target_vocabulary = 0;
-  Index embedding = 256;           // E
-  Index hidden = 256;              // H
-  Index layers = 1;                // of encoder and decoder each; the paper has 4
-  Index readout = 256;             // R
-  nn::Cell cell = nn::Cell::lstm;  // of encoder and decoder
+  Index embedding = 256;               // E
+  Index hidden = 256;                  // H
+  Index layers = 1;                    // of encoder and decoder each; the paper has 4
+  Index readout = 256;                 // R
+  nn::CellType cell = nn::Cell::lstm;  // of encoder and decoder
   Tied tied = Tied::none;
   double dropout = 0;  // rate between layers; a rate of -1 below means this one
   double embedding_dropout = -1, readout_dropout = -1;
@@ -334,7 +334,7 @@ class SutskeverDecoder {
   WordVectors target_;
 
  private:
-  nn::Cell cell_;
+  nn::CellType cell_;
   nn::Stacked<nn::Recurrent> decoder_;
   Var W_c_;  // (H, R)
   Affine output_;
@@ -352,7 +352,7 @@ struct ListenerOptions {
   Index hidden = 128;   // H of each direction
   /// For each layer, the number of input steps that it concatenates into one; paper: {1, 2, 2, 2}.
   std::vector<Index> join = {2, 2, 2};
-  nn::Cell cell = nn::Cell::lstm;
+  nn::CellType cell = nn::Cell::lstm;
   double dropout = 0;  // rate between layers, in training mode
 };
 

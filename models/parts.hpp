@@ -39,7 +39,7 @@ inline nn::Init output_weights() { return nn::init::normal(0.1); }
 /// layers by 1/16, so it needs larger vectors. Validation BLEU on Tatoeba German-English after 1000
 /// updates with N(0, 0.1²), N(0, 0.3²) and N(0, 1): conditional GRU 28.0, 25.9 and 21.3; Luong with
 /// two LSTM layers 7.4, 9.4 and 13.7.
-inline nn::Init word_vectors_init(nn::Cell cell) {
+inline nn::Init word_vectors_init(const nn::CellType& cell) {
   return nn::init::normal(cell == nn::Cell::lstm ? 1 : 0.1);
 }
 
@@ -87,7 +87,7 @@ enum class EncoderDirection { forward, backward, bidirectional };
 struct WordEncoderOptions {
   Index embedding, hidden;  // E, and H of each direction
   Index layers;
-  nn::Cell cell;
+  nn::CellType cell;
   EncoderDirection reading;
   double dropout;  // between layers
 

@@ -1,8 +1,11 @@
-// Recurrent layers: their common interface, LSTM and GRU, bidirectional and stacked layers.
+// Recurrent layers: their interface, LSTM, GRU, own cells, bidirectional and stacked layers; scan.
 #pragma once
 
 #include <concepts>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <attune/autograd/ops.hpp>
@@ -58,6 +61,48 @@ struct RecurrentOutput {
   State last;  // final state
 };
 
+namespace detail {
+/// What a step returns, as output and state: both, or a state that is or contains the output.
+template <class State>
+RecurrentOutput<State> with_output(auto step) {
+  if constexpr (std::same_as<decltype(step), RecurrentOutput<State>>) {
+    return step;
+  } else if constexpr (requires { step.h; }) {
+    return {step.h, step};
+  } else {
+    static_assert(std::convertible_to<decltype(step), Var>,
+                  "a step returns a RecurrentOutput, or a state that is a Var or has a member h");
+    return {step, step};
+  }
+}
+}  // namespace detail
+
+/// A loop over time: state_t = f(state_{t-1}, x_t, ...) for sequences x, ... (Var, Tensor or Mask)
+/// along axis 0. f returns the new state, a Var or a struct whose member h is the output, or a
+/// RecurrentOutput of output and state. Returns the outputs stacked in the order of the input, and
+/// the final state. By default forward in time. The gradient of a weight in f is one product over
+/// all steps. Throws unless the sequences have the same length.
+template <class F, class Initial, class X, class... Xs,
+          class State = std::conditional_t<std::same_as<Initial, Tensor>, Var, Initial>>
+RecurrentOutput<State> scan(Direction direction, F f, Initial initial, const X& x,
+                            const Xs&... xs) {
+  const Index steps = x.dim(0);
+  if (((xs.dim(0) != steps) || ...)) fail("scan", "the sequences have different lengths");
+  std::vector<Var> outputs(static_cast<std::size_t>(steps));
+  State state = std::move(initial);
+  for (Index i = 0; i < steps; ++i) {
+    const Index t = direction == Direction::forward ? i : steps - 1 - i;
+    auto [h, next] = detail::with_output<State>(f(std::as_const(state), x[t], xs[t]...));
+    outputs[static_cast<std::size_t>(t)] = std::move(h);
+    state = std::move(next);
+  }
+  return {stack(outputs), std::move(state)};
+}
+template <class F, class... Rest>
+requires(!std::same_as<F, Direction>) auto scan(F f, const Rest&... initial_and_sequences) {
+  return scan(Direction::forward, std::move(f), initial_and_sequences...);
+}
+
 /// A recurrent layer on sequences (T, B, in): Lstm, Gru, Recurrent, a Bidirectional of one of them,
 /// or a class of your own. Its constructor is L(scope, in, hidden, options); `size` is the size of
 /// its output h.
@@ -76,15 +121,64 @@ inline const char* name_of(Cell cell) {
   return cell == Cell::lstm ? "lstm" : cell == Cell::gru ? "gru" : "gru_reset_before";
 }
 
+/// A recurrent cell of your own, a class with the constructor C(scope, in, hidden) and
+///     gates(), size()    G and H, of type Index
+///     input(x)           the part of all steps that needs no state: (..., in) -> (..., G H)
+///     step(xw, state)    xw (B, G H), old state -> new state. h and c of the old state are zeros
+///                        at first; c of the new state may be undefined.
+///     operator()(x, RunOptions<>)    optional: all steps at once, as Recurrent's
+template <class C>
+concept RecurrentCell = std::constructible_from<C, const Scope&, Index, Index> &&
+    requires(const C& cell, const Var& x, const RecurrentState& state) {
+  { cell.gates() } -> std::convertible_to<Index>;
+  { cell.size() } -> std::convertible_to<Index>;
+  { cell.input(x) } -> std::convertible_to<Var>;
+  { cell.step(x, state) } -> std::convertible_to<RecurrentState>;
+};
+
+namespace detail {
+/// A RecurrentCell whose type is erased.
+struct OwnCell {
+  Index gates, size;
+  std::function<Var(const Var&)> input;
+  std::function<RecurrentState(const Var&, const RecurrentState&)> step;
+  std::function<RecurrentOutput<>(const Var&, const RunOptions<>&)> run = {};  // operator()
+};
+using MakeCell = std::shared_ptr<const OwnCell> (*)(const Scope& scope, Index in, Index hidden);
+
+template <RecurrentCell C>
+std::shared_ptr<const OwnCell> make_cell(const Scope& scope, Index in, Index hidden) {
+  const auto cell = std::make_shared<const C>(scope, in, hidden);
+  OwnCell own{cell->gates(), cell->size(), [cell](const Var& x) { return cell->input(x); },
+              [cell](const Var& xw, const RecurrentState& s) { return cell->step(xw, s); }};
+  if constexpr (requires(const Var& x, const RunOptions<>& options) { (*cell)(x, options); })
+    own.run = [cell](const Var& x, const RunOptions<>& options) { return (*cell)(x, options); };
+  return std::make_shared<const OwnCell>(std::move(own));
+}
+}  // namespace detail
+
+/// The cell of a recurrent layer: a Cell, or own_cell<C>.
+struct CellType {
+  constexpr CellType(Cell cell, detail::MakeCell make = nullptr)  // NOLINT: implicit conversion
+      : builtin(cell), own(make) {}
+  bool operator==(const CellType&) const = default;
+
+  Cell builtin;          // unless `own` is set
+  detail::MakeCell own;  // constructs a cell of your own
+};
+template <RecurrentCell C>
+inline constexpr CellType own_cell{Cell(), detail::make_cell<C>};
+
 struct RecurrentOptions {
-  Cell cell = Cell::gru;
+  CellType cell = Cell::gru;
   double forget_bias = 1;  // LSTM: initial bias of the forget gate (Gers et al., 2000)
 };
 
 /// LSTM or GRU, see reference::recurrent (autograd/reference.hpp), of the gate inputs x W_x + b,
-/// which one matrix product computes for all steps. The columns of W_x, W_h and b are G blocks: the
-/// gates i f g o of an LSTM (G = 4), or r z n of a GRU (G = 3). Cell::gru is the form of cuDNN and
-/// PyTorch. It is faster than Cell::gru_reset_before: each step needs only one matrix product.
+/// which one matrix product computes for all steps; or a cell of your own. The columns of W_x, W_h
+/// and b are G blocks: the gates i f g o of an LSTM (G = 4), or r z n of a GRU (G = 3). Cell::gru is
+/// the form of cuDNN and PyTorch. It is faster than Cell::gru_reset_before: each step needs only one
+/// matrix product.
 ///
 /// At padding (mask 0) the state is copied from the previous step. The values of x there have no
 /// influence, but must be finite.
@@ -94,18 +188,22 @@ class Recurrent {
   using State = RecurrentState;
 
   Recurrent(const Scope& scope, Integer in, Integer hidden, const RecurrentOptions& options = {})
-      : cell_(options.cell),
-        W_x_(scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()))),
-        W_h_(scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()))),
-        b_(scope.add("b", {gates() * hidden}, bias_init(options, hidden))),
-        path_(scope.path()) {
+      : cell_(options.cell.builtin), path_(scope.path()) {
+    if (options.cell.own) own_ = options.cell.own(scope, in, hidden);
+    if (own_) return;
+    W_x_ = scope.add("W_x", {in, gates() * hidden}, init::glorot(gates()));
+    W_h_ = scope.add("W_h", {hidden, gates() * hidden}, init::orthogonal(gates()));
+    b_ = scope.add("b", {gates() * hidden}, bias_init(options, hidden));
     if (cell_ == Cell::gru) b_hn_ = scope.add("b_hn", {hidden}, init::zeros());
   }
 
   /// (T, B, in) -> h (T, B, H) and the final state
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const {
     const InLayer layer(path_);
-    ShapeCheck(operation_of(cell_))("x", x, "T B D");
+    ShapeCheck check(own_ ? "recurrent" : operation_of(cell_));
+    check("x", x, "T B D");
+    if (own_ && options.mask.defined()) check("mask", options.mask, "T B");
+    if (own_) return own_->run ? own_->run(x, options) : run_own(own_->input(x), options);
     const auto [h, c_last] = run(input(x), options);
     return {h, {h[last_step(h.dim(0), options.direction)], c_last}};
   }
@@ -113,19 +211,20 @@ class Recurrent {
   /// The gate inputs of any number of steps, x W_x + b: (..., in) -> (..., G H)
   Var input(const Var& x) const {
     const InLayer layer(path_);
-    return add_matmul(b_, x, W_x_);
+    return own_ ? own_->input(x) : add_matmul(b_, x, W_x_);
   }
 
   /// One step, for a decoder: gate inputs xw (B, G H) from `input`, old state -> new state
   RecurrentState step(const Var& xw, const RecurrentState& state) const {
+    if (own_) return step_own(xw, state);
     const auto [h, c] = run(xw, {.initial = state});
     return {h, c};
   }
 
   /// G, the number of gates
-  Index gates() const { return gates_of(cell_); }
+  Index gates() const { return own_ ? own_->gates : gates_of(cell_); }
   /// H
-  Index size() const { return W_h_.dim(0); }
+  Index size() const { return own_ ? own_->size : W_h_.dim(0); }
 
  private:
   /// xw (T, B, G H), or (B, G H) for one step
@@ -133,6 +232,25 @@ class Recurrent {
     const InLayer layer(path_);
     const auto& [mask, initial, direction] = options;
     return recurrent(xw, W_h_, {cell_, initial.h, initial.c, b_hn_, mask, direction});
+  }
+
+  RecurrentOutput<> run_own(const Var& xw, const RunOptions<>& o) const {
+    const auto step = [&](const RecurrentState& state, const Var& now, const auto&... mask) {
+      return step_own(now, state, Mask::unchecked(mask)...);
+    };
+    return o.mask.defined() ? scan(o.direction, step, o.initial, xw, o.mask)
+                            : scan(o.direction, step, o.initial, xw);
+  }
+  /// Where the mask (B) is 0, the new state is the old one.
+  RecurrentState step_own(const Var& xw, RecurrentState old, const Mask& mask = {}) const {
+    const InLayer layer(path_);
+    for (Var* x : {&old.h, &old.c})
+      if (!x->defined()) *x = zeros({xw.dim(0), size()}, xw.dtype());
+    RecurrentState next = own_->step(xw, old);
+    if (!mask.defined()) return next;
+    const Mask used = Mask::unchecked(mask.reshape({-1, 1}));
+    if (next.c.defined()) next.c = where(used, next.c, old.c);
+    return {where(used, next.h, old.h), next.c};
   }
 
   /// Zeros, except `forget_bias` for the forget gate of an LSTM.
@@ -146,10 +264,11 @@ class Recurrent {
   }
 
   Cell cell_;
-  Var W_x_;   // (in, G H)
-  Var W_h_;   // (H, G H)
-  Var b_;     // (G H)
-  Var b_hn_;  // (H), Cell::gru only
+  std::shared_ptr<const detail::OwnCell> own_;  // if set, replaces the parameters
+  Var W_x_;                                     // (in, G H)
+  Var W_h_;                                     // (H, G H)
+  Var b_;                                       // (G H)
+  Var b_hn_;                                    // (H), Cell::gru only
   std::string path_;
 };
 
@@ -260,8 +379,8 @@ class Stacked {
   /// state for each layer.
   Output step(const Var& xw, const State& states) const {
     return run_layers(xw, states, [&](std::size_t l, const Var& in, const auto& state) {
-      const auto next = layers_[l].step(l == 0 ? in : layers_[l].input(in), state);
-      return RecurrentOutput<>{next.h, next};
+      return detail::with_output<typename Layer::State>(
+          layers_[l].step(l == 0 ? in : layers_[l].input(in), state));
     });
   }
 

@@ -181,7 +181,7 @@ FAULTS = [
     ("attention: select drops the normalizer's state", "nn/attention.cpp",
      "selected.state.push_back(gather(x.value(), rows, -1))", "static_cast<void>(x)"),
     ("Nematus: the second cell gets the input state of the first cell", "models/papers.cpp",
-     "second_.step(second_.input(c), between)", "second_.step(second_.input(c), before.s)"),
+     "second_.step(second_.input(read.context), between)", "second_.step(second_.input(read.context), before.s)"),
     ("EncoderDecoder: select does not select the contributions of the context", "models/papers.cpp",
      "{nn::select(state.c, rows), nn::select(state.c_gates, rows)", "{nn::select(state.c, rows), state.c_gates"),
     ("tied embeddings: the output has a separate table", "models/parts.cpp", "return {.W = table,",

@@ -15,6 +15,7 @@
 #include <attune/tensor/errors.hpp>
 
 #include "models/decoders.hpp"
+#include "nn/own_cell.hpp"
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
 #include "support/errors.hpp"
@@ -241,6 +242,58 @@ TEST_CASE("papers: every model, with every cell, learns a few sentences") {
         CHECK(total == doctest::Approx(1).epsilon(1e-5));
     }
   });
+}
+
+/// A model with a cell of one's own against the same cell of the library: loss, gradients, search.
+template <class M, Cell cell>
+void compare_with_own_cell() {
+  CAPTURE(M::name);
+  CAPTURE(nn::name_of(cell));
+  typename M::Options options;
+  options.source_vocabulary = options.target_vocabulary = 9;
+  options.embedding = options.hidden = 6;
+  nn::Parameters fused(4, DType::f64), own(4, DType::f64);
+  options.cell = cell;
+  const Model model = M(fused, options);
+  options.cell = nn::own_cell<test::PlainCell<cell>>;
+  const Model with_own = M(own, options);
+  test::scale_parameters(own, 3);
+  test::copy_parameters(own, fused);
+  const text::Batch batch = text::make_batch(test::ragged_pairs(9, 9, 8));
+  const Var a = loss(model, batch), b = loss(with_own, batch);
+  CHECK(std::abs(a.item() - b.item()) < 1e-12);
+  const Gradients d_a = backward(a), d_b = backward(b);
+  for (const auto& [path, w] : own) {
+    CAPTURE_BINDING(path);
+    CHECK(difference(d_a[fused[path]], d_b[w]) < 1e-12);
+  }
+  const auto sources = test::random_sentences({3, 5, 2}, 9, 1, 4);
+  const SearchOptions how{.beam = 3, .max_length = 6};
+  const auto found = translate(model, sources, {.how = how}),
+             together = translate(with_own, sources, {.how = how}),
+             alone = translate(with_own, sources, {.how = how, .sentences = 1});
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    CHECK(together[i][0].words == found[i][0].words);
+    CHECK(test::same(together[i][0], alone[i][0]));
+    CHECK(test::near(together[i][0].log_probability, found[i][0].log_probability));
+  }
+}
+
+TEST_CASE("papers: a cell of one's own equals the same cell of the library") {
+  compare_with_own_cell<Bahdanau, Cell::gru>();
+  compare_with_own_cell<Bahdanau, Cell::lstm>();
+  compare_with_own_cell<Nematus, Cell::gru>();
+  compare_with_own_cell<Luong, Cell::lstm>();
+  compare_with_own_cell<EncoderDecoder, Cell::gru_reset_before>();
+  compare_with_own_cell<Sutskever, Cell::lstm>();
+}
+
+TEST_CASE("papers: options of a cell of one's own cannot be saved, but are valid") {
+  LuongOptions options{.cell = nn::own_cell<test::PlainCell<Cell::gru>>};
+  CHECK_NOTHROW(options_of(options).validate(options));
+  CHECK_ERROR("cell: a cell of your own has no name: save only its parameters", to_map(options));
+  set_from(options, to_map(LuongOptions{}));
+  CHECK(options.cell == nn::Cell::lstm);
 }
 
 TEST_CASE("papers: in steady state training does not allocate from the system") {

@@ -5,6 +5,7 @@
 #include <attune/autograd/backward.hpp>
 #include <attune/nn/recurrent.hpp>
 
+#include "nn/own_cell.hpp"
 #include "nn/tools.hpp"
 #include "support/capture.hpp"
 #include "support/golden.hpp"
@@ -215,24 +216,17 @@ TEST_CASE("Bidirectional: the directions have parameters and initial values of t
         0.1);
 }
 
-/// A running sum of its inputs.
-class RunningSum {
- public:
+/// A running sum of its inputs, whose state is a Var.
+struct RunningSum {
   struct Options {};
-  using State = nn::RecurrentState;
-
+  using State = Var;
   RunningSum(const nn::Scope&, Index, Index, const Options&) {}
   Index size() const { return 1; }
-  nn::RecurrentOutput<> operator()(const Var& x, const nn::RunOptions<>& options) const {
-    const Index steps = x.dim(0);
-    std::vector<Var> rows(static_cast<std::size_t>(steps));
-    Var total;
-    for (Index i = 0; i < steps; ++i) {
-      const Index t = options.direction == Direction::forward ? i : steps - 1 - i;
-      total = i == 0 ? x[t] : total + x[t];
-      rows[static_cast<std::size_t>(t)] = total;
-    }
-    return {stack(rows), {total, {}}};
+  Var input(const Var& x) const { return x; }
+  Var step(const Var& x, const Var& total) const { return total.defined() ? total + x : x; }
+  nn::RecurrentOutput<Var> operator()(const Var& x, const nn::RunOptions<Var>& o) const {
+    const auto f = [&](const Var& total, const Var& now) { return step(now, total); };
+    return nn::scan(o.direction, f, o.initial, x);
   }
 };
 
@@ -331,6 +325,108 @@ TEST_CASE("Stacked: a bidirectional layer reads both directions of the layer bel
   const auto turned = first(x, {.mask = mask, .direction = Direction::backward});
   CHECK_FALSE(identical(turned.h.value(), first(x, {.mask = mask}).h.value()));
   CHECK(identical(turned.last.forward.h.value(), slice(turned.h.value()[0], 1, 0, kHidden)));
+}
+
+/// A stack of bidirectional layers of cells of one's own against the fused cell: values, and
+/// gradients of inputs, initial states and parameters.
+template <Cell cell>
+void compare_with_own(Direction direction) {
+  using Layers = nn::Stacked<nn::Bidirectional<nn::Recurrent>>;
+  nn::Parameters fused(1, DType::f64), own(1, DType::f64);
+  const auto run = [&](nn::Parameters& params, const nn::CellType& type) {
+    const Layers layers(params, kIn, kHidden, {.layers = 2}, {.cell = type});
+    const auto add = [&](const char* name, Index steps, Index size) {
+      return params.add(name, {steps, kBatch, size}, nn::init::normal(0.5));
+    };
+    const Var x = add("x", kSteps, kIn), h0 = add("h0", 3, kHidden), c0 = add("c0", 3, kHidden);
+    if (&params == &fused) test::copy_parameters(own, fused);
+    nn::RunOptions<Layers::State> o{.mask = mask_of(kSteps, kLengths), .direction = direction};
+    const auto initial = [&](Index i) -> nn::RecurrentState {
+      return {h0[i], cell == Cell::lstm ? c0[i] : Var()};
+    };
+    o.initial = {{initial(0), {}}, {initial(1), initial(2)}};
+    const auto [h, last] = layers(x, o);
+    return test::flat({h, last[0].forward.c, last[1].forward.h, last[1].backward.c});
+  };
+  const Var by_own = run(own, nn::own_cell<test::PlainCell<cell>>), by_fused = run(fused, cell);
+  CHECK(difference(by_own.value(), by_fused.value()) < 1e-13);
+  const Tensor g = randn(by_own.shape(), DType::f64, 3);
+  const Gradients d_own = backward(test::weighted(by_own, g)),
+                  d_fused = backward(test::weighted(by_fused, g));
+  for (const auto& [name, w] : own) {
+    CAPTURE_BINDING(name);
+    if (name != "c0" || cell == Cell::lstm)
+      CHECK(difference(d_own[w], d_fused[fused[name]]) < 1e-12);
+  }
+}
+
+TEST_CASE("own cells: equal the fused cells, with masks, initial states and both directions") {
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
+    compare_with_own<Cell::lstm>(direction);
+    compare_with_own<Cell::gru>(direction);
+    compare_with_own<Cell::gru_reset_before>(direction);
+  }
+}
+
+TEST_CASE("own cells: operator() replaces the loop over time; a wrong mask is an error") {
+  nn::Parameters params(1, DType::f64);
+  const Tensor x = randn({kSteps, kBatch, kIn}, DType::f64, 2);
+  struct AtOnce : test::PlainCell<Cell::gru> {
+    using PlainCell::PlainCell;
+    nn::RecurrentOutput<> operator()(const Var& in, const nn::RunOptions<>&) const {
+      return {in, {}};
+    }
+  };
+  const nn::Recurrent layer(params / "b", kIn, kHidden, {.cell = nn::own_cell<AtOnce>});
+  CHECK(identical(layer(x).h.value(), x));
+  CHECK_ERROR("recurrent: mask (T, B) is (5, 1), but B = 3 in x, in b",
+              layer(x, {.mask = ones({kSteps, 1})}));
+}
+
+TEST_CASE("Stacked: steps of a layer with a state of its own equal the sequence") {
+  nn::Parameters params;
+  const nn::Stacked<RunningSum> layers(params, 1, 1);
+  const Tensor x = Tensor::of({3, 2, 1}, {1., 0., 0., 2., 4., 0.});
+  const Var whole = layers(x).h;
+  CHECK(identical(whole.value(), Tensor::of({3, 2, 1}, {1., 0., 2., 2., 7., 4.})));
+  std::vector<Var> states;
+  for (Index t = 0; t < 3; ++t) {
+    const auto [h, next] = layers.step(layers.input(x[t]), states);
+    CHECK(identical(h.value(), whole.value()[t]));
+    states = nn::select(next, arange(2));
+  }
+}
+
+TEST_CASE("scan: gradients are those of a loop, and of a weight one product over all steps") {
+  const Var a = variable(randn({4, 2, 3}, DType::f64, 1)),
+            b = variable(randn({4, 2, 3}, DType::f64, 2)),
+            h0 = variable(randn({2, 3}, DType::f64, 3));
+  const auto f = [](const Var& h, const Var& decay, const Var& in) {
+    return nn::RecurrentOutput<Var>{tanh(h), decay * h + in};
+  };
+  const Tensor g = randn({4, 2, 3}, DType::f64, 4);
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
+    const auto [y, last] = nn::scan(direction, f, h0, a, b);
+    Var h = h0, loss = scalar(0, DType::f64);
+    for (Index i = 0; i < 4; ++i) {
+      const Index t = direction == Direction::forward ? i : 3 - i;
+      loss = loss + test::weighted(tanh(h), g[t]);
+      h = a[t] * h + b[t];
+    }
+    CHECK(identical(last.value(), h.value()));
+    const Gradients by_hand = backward(loss + sum(h)),
+                    scanned = backward(test::weighted(y, g) + sum(last));
+    for (const Var& x : {a, b, h0}) CHECK(difference(scanned[x], by_hand[x]) < 1e-14);
+  }
+  CHECK_ERROR("scan: the sequences have different lengths",
+              nn::scan(f, h0, a, b.value().slice(0, 3)));
+
+  const Tensor x = randn({9, 5, 7}), dy = randn({9, 5, 6});
+  const Var w = variable(randn({7, 6}));
+  const auto product = [&](const Var&, const Var& now) { return matmul(now, w); };
+  const Tensor dw = backward(test::weighted(nn::scan(product, zeros({5, 6}), x).h, dy))[w];
+  const auto rows = [](const Tensor& s) { return flip(s, 0).reshape({45, s.dim(2)}); };
+  CHECK(identical(dw, matmul(rows(x), rows(dy), {.a = true})));
 }
 
 TEST_CASE("Stacked: gates() is that of its layers") {

@@ -62,8 +62,8 @@ class Gradients {
 };
 
 /// The gradients of a scalar. Walks its history once, newest operation first, and frees each
-/// pullback and its captures after running it. So a history can be walked only once, and gradients
-/// are of first order only: what a pullback computes is not recorded.
+/// pullback and its captures after running it. So a history can be walked only once. What a pullback
+/// computes is not recorded; grad (grad.hpp) returns gradients with a history.
 ///
 /// Throws if the loss is not a scalar, depends on no variable or was walked before, or if a tensor
 /// that a pullback needs was modified in place since the forward pass.

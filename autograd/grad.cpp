@@ -1,3 +1,4 @@
+#include <limits>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -28,14 +29,18 @@ class GradWalk {
   GradWalk(std::span<const Var> y, std::span<const Var> dy, std::span<const Var> x,
            bool ends_at_x = false)
       : ends_at_x_(ends_at_x) {
-    for (const Var& one : x) requested_.insert(one.node().get());
+    std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+    for (const Var& one : x) {
+      requested_.insert(one.node().get());
+      if (one.node()) first = std::min(first, one.node()->id);
+    }
     leading_ = requested_;
     for (const Var& one : y)
       if (one.node()) nodes_.emplace(one.node()->id, one.node());
     for (auto at = nodes_.rbegin(); at != nodes_.rend(); ++at)
       for (detail::Edge* edge = at->second->edges; edge; edge = edge->next)
         for (const detail::Target& input : edge->targets())
-          if (input.node) nodes_.emplace(input.node->id, input.node);
+          if (input.node && input.node->id >= first) nodes_.emplace(input.node->id, input.node);
     for (const auto& [id, node] : nodes_) {
       bool leads = node->walked;  // its pullbacks are freed: visiting it throws
       for (detail::Edge* edge = node->edges; edge; edge = edge->next)
@@ -211,6 +216,10 @@ std::vector<Var> grad(const Var& y, const std::vector<Var>& x, const Var& dy) {
   for (const Var& one : x) {
     const Var gradient = walk.of(one);
     all.push_back(gradient.defined() ? gradient : zeros(one.shape(), one.dtype()));
+    // A gradient that is constant in x, such as relu's slope, still leads to x: with gradient 0.
+    if (!all.back().requires_gradient())
+      all.back() =
+          record("grad", all.back().value()).wrt(one, [](const auto& d) { return zeros_like(d); });
   }
   return all;
 }
@@ -220,25 +229,25 @@ std::vector<Var> grad(const Var& y, const std::vector<Var>& x) {
     fail("grad", "a scalar, or dy, was expected: {}", describe(y.value()));
   return grad(y, x, ones(y.shape(), y.dtype()));
 }
+std::vector<Var> grad(const Var& y, std::span<const NamedVariable> variables) {
+  std::vector<Var> x;
+  for (const NamedVariable& named : variables) x.push_back(named.variable);
+  return grad(y, x);
+}
 Var grad(const Var& y, const Var& x) { return grad(y, std::vector{x})[0]; }
 Var grad(const Var& y, const Var& x, const Var& dy) { return grad(y, std::vector{x}, dy)[0]; }
 
 Gradients hessian_product(const Var& loss, std::span<const NamedVariable> variables,
                           const Gradients& v) {
-  std::vector<Var> of;
-  for (const NamedVariable& named : variables) of.push_back(named.variable);
-  const std::vector<Var> g = grad(loss, of);
+  const std::vector<Var> g = grad(loss, variables);
   std::vector<Tensor> products;
   Var along = zeros({}, loss.dtype());  // Σ v · ∂loss/∂w
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    products.push_back(zeros(of[i].shape(), of[i].dtype()));
-    if (const Tensor* direction = v.find(of[i])) along = along + sum(g[i] * *direction);
-  }
+  for (std::size_t i = 0; i < g.size(); ++i)
+    if (const Tensor* direction = v.find(variables[i].variable)) along += sum(g[i] * *direction);
   const NoGrad no_third_order;
-  if (along.requires_gradient()) {
-    const std::vector<Var> h = grad(along, of);
-    for (std::size_t i = 0; i < of.size(); ++i) products[i] = h[i].value();
-  }
+  const bool any = along.requires_gradient();
+  for (const Var& h : any ? grad(along, variables) : g)
+    products.push_back(any ? h.value() : zeros_like(h.value()));
   return Gradients(variables, products);
 }
 

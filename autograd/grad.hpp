@@ -12,7 +12,7 @@ namespace attune {
 /// The gradients ∂y/∂x of a scalar y, in the order of `x`, as Vars with a history: a loss may use
 /// them, and grad or backward differentiates them again, to any order. Gradients of `backward` are
 /// Tensors, that is, constants. Each x is any Var with a history, not only a variable; the gradient
-/// is zero if y does not depend on this x. The history of y is kept, so that backward can run on it
+/// is zero if y does not depend on this x. Under NoGrad the gradients are constants. The history of y is kept, so that backward can run on it
 /// later. A gradient penalty (Gulrajani et al., 2017):
 ///
 ///     const Var x = variable(data), y = critic(x);
@@ -22,6 +22,7 @@ namespace attune {
 /// Throws if y is not a scalar, depends on no x, or was walked by backward before, or if an
 /// operation has a pullback that takes only Tensors.
 [[nodiscard]] std::vector<Var> grad(const Var& y, const std::vector<Var>& x);
+[[nodiscard]] std::vector<Var> grad(const Var& y, std::span<const NamedVariable> variables);
 [[nodiscard]] Var grad(const Var& y, const Var& x);
 /// The same for a result y of any shape, given dy = ∂loss/∂y in that shape.
 [[nodiscard]] std::vector<Var> grad(const Var& y, const std::vector<Var>& x, const Var& dy);

@@ -13,8 +13,8 @@ namespace {
 /// dx, but 0 where dy is 0, even if dx is not finite: elements that `where` did not select have
 /// gradient 0.
 Var guarded(const Var& dy, const Var& dx) {
-  const Tensor lost = (dy.value() == 0) * (1 - isfinite(dx.value()));
-  return any(lost).item() == 0 ? dx : where(lost, 0.0, dx);
+  if (std::isfinite(sum(dx.value()).item())) return dx;
+  return where((dy.value() == 0) * (1 - isfinite(dx.value())), 0.0, dx);
 }
 
 /// slope(dy, kept) element by element, guarded.

@@ -59,6 +59,20 @@ TEST_CASE("grad: of values that are not variables, of several uses, and of none"
   CHECK(error_of([&] { return grad(h, x); }) == "grad: a scalar, or dy, was expected: f64 (2)");
 }
 
+TEST_CASE(
+    "grad: constant gradients have gradient 0, and older histories that backward freed do not "
+    "matter") {
+  const Var old = variable(f64({3})), earlier = old * old;
+  static_cast<void>(backward(sum(earlier)));
+  const Var x = variable(f64({1, 2}));
+  const Var dy = grad(sum(relu(x) * earlier), x);
+  CHECK(difference(dy.value(), f64({9, 9})) == 0);
+  CHECK(difference(grad(sum(grad(sum(relu(x)), x)), x).value(), f64({0, 0})) == 0);
+  CHECK(difference(backward(sum(grad(sum(relu(x)), x)))[x], f64({0, 0})) == 0);
+  const std::vector<NamedVariable> named{{"x", x}};
+  CHECK(difference(grad(sum(square(x)), named)[0].value(), f64({2, 4})) == 0);
+}
+
 TEST_CASE("grad: a pullback on Tensors is named, one on Vars is recorded") {
   const Var x = variable(f64({0.5, -2}));
   const auto first_order = [](const Var& of) -> Var {

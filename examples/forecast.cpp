@@ -233,7 +233,7 @@ Network segments(const nn::Scope& scope, const Options& o, Index C) {
       const Var x = reshape(zeros({B, C, 1}) + decoder.input(p_q), {B * C, -1});
       Var s = decoder.step(x, {end.h}).h;
       if (memory) {
-        const auto [c, alpha] = (*attention)({s, {.steps = i}}, *memory);
+        const auto [c, alpha, next] = (*attention)({s, {.steps = i}}, *memory);
         if (weights) weights->push_back(nn::mean_of_heads(alpha).value());
         s = concat({s, c}, -1);
       }

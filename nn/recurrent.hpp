@@ -200,9 +200,9 @@ class Recurrent {
   /// (T, B, in) -> h (T, B, H) and the final state
   RecurrentOutput<> operator()(const Var& x, const RunOptions<>& options = {}) const {
     const InLayer layer(path_);
-    ShapeCheck check(own_ ? "recurrent" : operation_of(cell_));
-    check("x", x, "T B D");
-    if (own_ && options.mask.defined()) check("mask", options.mask, "T B");
+    ShapeCheck shapes(own_ ? "recurrent" : operation_of(cell_));
+    shapes("x", x, "T B D");
+    if (own_ && options.mask.defined()) shapes("mask", options.mask, "T B");
     if (own_) return own_->run ? own_->run(x, options) : run_own(own_->input(x), options);
     const auto [h, c_last] = run(input(x), options);
     return {h, {h[last_step(h.dim(0), options.direction)], c_last}};

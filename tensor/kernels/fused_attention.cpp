@@ -22,210 +22,11 @@ constexpr Index block_queries = 64, block_keys = 256;
 /// Queries per tile of the forward pass, and multiply-adds per tile.
 constexpr Index tile_queries = 512, tile_work = 512 * 1024;
 
-/// The queries or keys of one sentence: their positions, ascending, and their rows in memory.
-struct Tokens {
-  std::vector<Index> positions, rows;
-  Index count() const { return std::ssize(rows); }
-};
+using detail::AttentionProblem, detail::Heads, detail::OfPairs, detail::Range, detail::Seen;
 
-/// The tokens i of (T, B) with row_of(i) >= 0.
-template <class Row>
-std::vector<Tokens> tokens_of(Index steps, Index sentences, const Row& row_of) {
-  std::vector<Tokens> tokens(static_cast<std::size_t>(sentences));
-  for (Tokens& of : tokens) of.positions.reserve(steps), of.rows.reserve(steps);
-  for (Index i = 0; i < steps * sentences; ++i) {
-    const Index row = row_of(i);
-    if (row < 0) continue;
-    tokens[i % sentences].positions.push_back(i / sentences);
-    tokens[i % sentences].rows.push_back(row);
-  }
-  return tokens;
-}
-
-/// The tokens of x (T, B, ...) whose mask is not 0; all tokens if the mask is undefined.
-std::vector<Tokens> padded_tokens(Index steps, Index sentences, const Mask& mask) {
-  const std::vector<float> used = mask.defined() ? mask.to_vector<float>() : std::vector<float>();
-  return tokens_of(steps, sentences,
-                   [&](Index i) { return used.empty() || used[i] != 0 ? i : -1; });
-}
-
-/// The tokens of x (N, ...), by `rows` (T, B): each of the N rows once, and -1 on padding.
-std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n) {
-  std::vector<bool> found(static_cast<std::size_t>(n));
-  const std::int32_t* row = checked_ids("attention", name, rows, n, -1);
-  for (Index i = 0; i < rows.size(); ++i) {
-    if (row[i] < 0) continue;
-    if (found[row[i]]) fail("attention", "{}: row {} occurs twice", name, row[i]);
-    found[row[i]] = true;
-  }
-  const auto missing = std::ranges::find(found, false);
-  if (missing != found.end())
-    fail("attention", "{}: row {} is missing", name, missing - found.begin());
-  return tokens_of(rows.dim(0), rows.dim(1), [&](Index i) { return row[i]; });
-}
-
-/// The keys that a query attends to: indices [from, until) of Seen::keys, without those at whose
-/// positions `mask` is 0.
-struct Range {
-  Index from = 0, until = 0;
-  const float* mask = nullptr;  // null: all
-  Index count() const { return until - from; }
-  Range within(Index first, Index width) const {
-    return {std::clamp<Index>(from - first, 0, width), std::clamp<Index>(until - first, 0, width),
-            mask};
-  }
-};
-
-/// The keys and queries of one sentence that take part. Keys masked for all queries are removed
-/// before anything is computed.
-struct Seen {
-  Tokens queries, keys;
-  std::vector<Range> ranges;  // of query i and head h of the attention mask: [h · queries + i]
-};
-
-/// A tensor that broadcasts to (B, K, T, S).
-struct OfPairs {
-  OfPairs(const char* name, const Tensor& x, const Shape& pairs) {
-    if (!x.defined()) return;
-    Shape shape = x.shape();
-    while (shape.rank() < 4) shape = shape.inserted(0, 1);
-    for (int i = 0; i < 4 || shape.rank() > 4; ++i) {
-      if (shape.rank() > 4 || (shape[i] != 1 && shape[i] != pairs[i]))
-        fail("attention", "{} {} does not broadcast to (B, K, T, S) = {}", name, x.shape(), pairs);
-    }
-    values = x.reshape(shape);
-    for (Index i = 3, n = 1; i >= 0; n *= shape[static_cast<int>(i--)])
-      strides[i] = shape[static_cast<int>(i)] == 1 ? 0 : n;
-  }
-  Index offset(Index sentence, Index head, Index query) const {
-    return sentence * strides[0] + head * strides[1] + query * strides[2];
-  }
-  Tensor values;  // rank 4, or undefined
-  Index strides[4] = {};
-};
-
-/// Sizes of the heads.
-struct Heads {
-  Heads() = default;
-  Heads(const char* operation, const FusedAttentionOptions& o, Index size)
-      : k(o.heads), g(o.kv_heads == 0 ? o.heads : o.kv_heads), d(size) {
-    if (k < 1 || size % k != 0) fail(operation, "{} heads do not divide a size of {}", k, size);
-    if (g < 1 || k % g != 0)
-      fail(operation, "{} heads of the keys do not divide {} heads of the queries", g, k);
-    a = size / k, a_v = o.value_size == 0 ? a : o.value_size;
-    if (a_v < 0) fail(operation, "value_size = {} is negative", o.value_size);
-  }
-  Index width() const { return g * (a + a_v); }  // of keys and values
-  Index k = 1, g = 1;                            // heads of the queries, and of the keys and values
-  Index d = 0, a = 0, a_v = 0;                   // size of q, of a head of q and k, and of a value
-};
-
-/// The parameters of one call: extents, options, and the tokens of each sentence that take part.
-struct Problem {
-  Problem(const Tensor& q, const Tensor& kv, const FusedAttentionOptions& o, const Tensor& bias_in)
-      : options(o) {
-    ShapeCheck check("attention");
-    if (o.query_rows.defined()) check("query_rows", o.query_rows, "T B");
-    if (o.key_rows.defined()) check("key_rows", o.key_rows, "S B");
-    check("q", q, o.query_rows.defined() ? "N D" : "T B D");
-    heads = Heads("attention", o, check['D']);
-    check("kv", kv, fmt::format("{} {}", o.key_rows.defined() ? "M" : "S B", heads.width()));
-    if (o.mask.defined()) check("mask", o.mask, "S B");
-    require_same_dtype("attention", q, kv);
-    if (o.mask.defined() && o.key_rows.defined())
-      fail("attention", "mask and key_rows exclude each other");
-    t = check['T'], s = check['S'], b = check['B'];
-    if (!(o.dropout >= 0 && o.dropout < 1))
-      fail("attention", "the dropout {} is not in [0, 1)", o.dropout);
-    const Shape pairs{b, o.heads, t, s};
-    if (bias_in.defined()) require_same_dtype("attention", q, bias_in);
-    bias = OfPairs("bias", bias_in, pairs);
-    mask = OfPairs("attention_mask", o.attention_mask.to(DType::f32), pairs);
-    std::vector<Tokens> queries = o.query_rows.defined()
-                                      ? packed_tokens("query_rows", o.query_rows, check['N'])
-                                      : padded_tokens(t, b, {}),
-                        keys = o.key_rows.defined()
-                                   ? packed_tokens("key_rows", o.key_rows, check['M'])
-                                   : padded_tokens(s, b, o.mask);
-    for (std::size_t i = 0; i < queries.size(); ++i)
-      seen.push_back({std::move(queries[i]), std::move(keys[i]), {}});
-    find_ranges();
-  }
-
-  Index pairs() const { return b * options.heads; }
-  /// Number of (sentence, head) pairs per tile.
-  Index pairs_of_tile() const {
-    return std::max<Index>(1, tile_work / (t * s * (heads.a + heads.a_v) + 1));
-  }
-  /// Keys per block. Small blocks follow the shape of a mask more closely.
-  Index keys_of_block() const { return mask.values.defined() ? block_keys / 4 : block_keys; }
-  std::span<const Range> ranges(Index pair) const {
-    const Seen& of = seen[pair / heads.k];
-    const Index n = of.queries.count(), head = mask.strides[1] == 0 ? 0 : pair % heads.k;
-    return std::span(of.ranges).subspan(head * n, n);
-  }
-
-  FusedAttentionOptions options;
-  Heads heads;
-  Index t, s, b;
-  OfPairs bias{"bias", {}, {}}, mask = bias;
-  std::vector<Seen> seen;  // (B)
-
- private:
-  /// The first and the last key + 1 of each row of the attention mask.
-  std::vector<Range> rows_of_mask() const {
-    std::vector<Range> rows;
-    if (!mask.values.defined()) return rows;
-    const Index width = mask.values.dim(3);
-    const float* const m = mask.values.data<float>();
-    for (const float* row = m; row < m + mask.values.size(); row += width) {
-      const float* const end = row + width;
-      const float* const first = std::find_if(row, end, [](float v) { return v != 0; });
-      const float* last = end;
-      while (last > first && last[-1] == 0) --last;
-      const bool all = std::find(first, last, 0.0f) == last;
-      rows.push_back(
-          {first - row, width == 1 && first < last ? s : last - row, all ? nullptr : row});
-    }
-    return rows;
-  }
-
-  void find_ranges() {
-    const std::vector<Range> rows = rows_of_mask();
-    const Index masks = mask.strides[1] == 0 ? 1 : heads.k,
-                width = rows.empty() ? 1 : mask.values.dim(3);
-    for (std::size_t sentence = 0; sentence < seen.size(); ++sentence) {
-      Seen& of = seen[sentence];
-      const auto& positions = of.keys.positions;
-      const auto index_of = [&](Index position) {  // of the first key at or after the position
-        if (of.keys.count() == s) return position;
-        return std::ranges::lower_bound(positions, position) - positions.begin();
-      };
-      of.ranges.reserve(masks * of.queries.count());
-      for (Index head = 0; head < masks; ++head) {
-        for (const Index t_i : of.queries.positions) {
-          const Index last = options.causal ? std::max<Index>(t_i + s - t + 1, 0) : s;
-          Range range{0, index_of(std::min(last, s)), nullptr};
-          if (!rows.empty()) {
-            const Range& row = rows[mask.offset(static_cast<Index>(sentence), head, t_i) / width];
-            range = {index_of(row.from), std::min(range.until, index_of(row.until)), row.mask};
-            if (range.from >= range.until) range = {};
-          }
-          of.ranges.push_back(range);
-        }
-      }
-    }
-  }
-};
-
-/// The keys of several queries, from the first to the last.
-Range span_of(std::span<const Range> ranges) {
-  Range all{std::numeric_limits<Index>::max(), 0, nullptr};
-  for (const Range& range : ranges) {
-    if (range.count() == 0) continue;
-    all = {std::min(all.from, range.from), std::max(all.until, range.until), nullptr};
-  }
-  return all.until == 0 ? Range{} : all;
+/// Number of (sentence, head) pairs per tile.
+Index pairs_of_tile(const AttentionProblem& p) {
+  return std::max<Index>(1, tile_work / (p.t * p.s * (p.heads.a + p.heads.a_v) + 1));
 }
 
 /// The rows of one head of one sentence.
@@ -266,7 +67,7 @@ class PackedBlocks {
 template <class T>
 class HeadWork {
  public:
-  HeadWork(const Problem& problem, const T* q, const T* kv, const T* bias)
+  HeadWork(const AttentionProblem& problem, const T* q, const T* kv, const T* bias)
       : p_(problem),
         q_(q),
         kv_(kv),
@@ -281,7 +82,7 @@ class HeadWork {
     const std::span<const Range> ranges = p_.ranges(pair);
     end = std::min(end, std::ssize(ranges));
     if (begin >= end) return;
-    const Range all = span_of(ranges.subspan(begin, end - begin));
+    const Range all = detail::span_of(ranges.subspan(begin, end - begin));
     const Index lowest = all.from / block_ * block_, n = all.until - lowest;
     const T* k = gathered(key_rows(kv_, pair), lowest, all.until, a_, 1);
     const T* v = gathered(value_rows(kv_, pair), lowest, all.until, a_v_, 1);
@@ -295,7 +96,7 @@ class HeadWork {
     for (Index first = begin; first < end; first += block_queries) {
       const Index queries = std::min(block_queries, end - first);
       const std::span<const Range> of_block = ranges.subspan(first, queries);
-      const Range keys = span_of(of_block);
+      const Range keys = detail::span_of(of_block);
       T largest[block_queries];
       double total[block_queries] = {};
       std::fill_n(largest, queries, std::numeric_limits<T>::lowest());
@@ -352,7 +153,8 @@ class HeadWork {
     const Index heads = p_.heads.k / p_.heads.g, pair = group * heads;
     const Index n = seen(pair).keys.count();
     Index used = 0;
-    for (Index i = 0; i < heads; ++i) used = std::max(used, span_of(p_.ranges(pair + i)).until);
+    for (Index i = 0; i < heads; ++i)
+      used = std::max(used, detail::span_of(p_.ranges(pair + i)).until);
     const T* k = gathered(key_rows(kv_, pair), 0, used, a_, 1);
     const T* v = gathered(value_rows(kv_, pair), 0, used, a_v_, 1);
     keys_.pack(k, used, a_, block_, /*transposed=*/true);
@@ -394,7 +196,7 @@ class HeadWork {
       const Index queries = std::min(block_queries, t - first), of_queries = first / block_queries;
       if (detail::is_zero(dy + first * a_v_, queries * a_v_)) continue;
       const std::span<const Range> of_block = ranges.subspan(first, queries);
-      const Range keys = span_of(of_block);
+      const Range keys = detail::span_of(of_block);
       T delta[block_queries];
       for (Index i = 0; i < queries; ++i)
         delta[i] = simd::dot(dy + (first + i) * a_v_, y[first + i], a_v_);
@@ -530,8 +332,10 @@ class HeadWork {
     return kept_.data();
   }
 
-  const Problem& p_;
-  const Index a_ = p_.heads.a, a_v_ = p_.heads.a_v, block_ = p_.keys_of_block();
+  const AttentionProblem& p_;
+  const Index a_ = p_.heads.a,
+              a_v_ = p_.heads.a_v,  // Small blocks follow the shape of a mask more closely.
+      block_ = p_.mask.values.defined() ? block_keys / 4 : block_keys;
   const T *q_, *kv_, *bias_;
   Tensor memory_;
   Index taken_ = 0;
@@ -544,7 +348,7 @@ class HeadWork {
 
 AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
                                    const FusedAttentionOptions& o, const Tensor& bias) {
-  const Problem p(q, kv, o, bias);
+  const AttentionProblem p(q, kv, o, bias);
   Tensor y =
       Tensor::uninitialized(q.shape().with(-1, p.heads.k * p.heads.a_v), q.dtype(), "attention");
   Tensor norms = Tensor::uninitialized({p.b, o.heads, p.t, 2}, q.dtype(), "attention");
@@ -558,7 +362,7 @@ AttentionForward attention_forward(const Tensor& q, const Tensor& kv,
   };
   const detail::OrNull bias_or_null{p.bias.values};
   parallel_rows("attention", std::tie(q, kv, bias_or_null, y, norms), p.pairs() * chunks,
-                p.pairs_of_tile(), compute);
+                pairs_of_tile(p), compute);
   return {y, norms};
 }
 
@@ -566,7 +370,7 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const FusedAttentionOptions& o,
                                      const AttentionForward& forward, const Tensor& dy,
                                      const Tensor& bias, Tensor* dbias) {
-  const Problem p(q, kv, o, bias);
+  const AttentionProblem p(q, kv, o, bias);
   Tensor dq = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
   Tensor dkv = o.mask.defined() && !o.key_rows.defined()
                    ? zeros(kv.shape(), kv.dtype())
@@ -589,7 +393,7 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
   };
   const detail::OrNull bias_or_null{p.bias.values};
   parallel_rows("attention", std::tie(q, kv, bias_or_null, forward.y, forward.norms, dy, dq, dkv),
-                groups, ceil_div(p.pairs_of_tile(), turns * p.heads.k / p.heads.g), compute);
+                groups, ceil_div(pairs_of_tile(p), turns * p.heads.k / p.heads.g), compute);
   if (dbias) *dbias = sum_to(*dbias, p.bias.values.shape()).reshape(bias.shape());
   return {dq, dkv};
 }

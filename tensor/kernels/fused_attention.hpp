@@ -3,30 +3,9 @@
 
 #include <span>
 
-#include <attune/tensor/random.hpp>
-#include <attune/tensor/tensor.hpp>
+#include <attune/tensor/kernels/attention_pairs.hpp>
 
 namespace attune {
-
-/// Heads, masks and dropout of the fused attention.
-struct FusedAttentionOptions {
-  Index heads = 1;       // K, of the queries; must divide D
-  Index kv_heads = 0;    // G, of the keys and values; must divide K; 0 means K
-  Index value_size = 0;  // A_v, elements of a value in each head; 0 means A = D / K
-  bool causal = false;   // query t attends only to the keys 0 .. t + S - T
-  Mask mask = {};        // (S, B): 1 on keys that take part; undefined: all. Not with key_rows.
-  /// 1 where a query may attend to a key; broadcasts to (B, K, T, S). Undefined: everywhere. Blocks
-  /// of queries and keys without any 1 are not computed.
-  Mask attention_mask = {};
-  /// For sequences stored without padding: q is (N, D), or kv is (M, G (A + A_v)), with one row per
-  /// token. Then query_rows (T, B) or key_rows (S, B), i32, hold the row of each token, and -1 on
-  /// padding.
-  Tensor query_rows = {}, key_rows = {};
-  /// Dropout rate of the weights, as in tensor2tensor; Vaswani et al. (2017) do not use it. Draws
-  /// the next B·K·T·S numbers of `random`, in the order (B, K, T, S). Backward draws them again.
-  double dropout = 0;
-  Random random = Random(0);
-};
 
 /// Computes reference::attention (autograd/reference.hpp) of q (T, B, K A) and
 /// kv (S, B, G A + G A_v), whose first G A columns are keys and the others values. Query head k uses

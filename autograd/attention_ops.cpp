@@ -98,13 +98,15 @@ namespace {
 /// x with one row per token (N, D) as (T, B, D), with zeros at padding; x if it has padding already.
 Var with_padding(const Var& x, const Tensor& rows) {
   if (x.rank() == 3) return x;
+  if (x.dim(0) == 0) return zeros(rows.shape().inserted(2, x.dim(1)), x.dtype());
   return where(unsqueeze(rows >= 0, -1), gather(x, maximum(rows, 0)), 0.0);
 }
 
 /// reference::attention, also of sequences without padding.
 Var packed_attention(const Var& q, const Var& kv, const FusedAttentionOptions& o, const Var& bias) {
-  const Var y =
-      reference::attention(with_padding(q, o.query_rows), with_padding(kv, o.key_rows), o, bias);
+  Var memory = with_padding(kv, o.key_rows);
+  if (o.mask.defined()) memory = where(unsqueeze<Tensor>(o.mask, -1), memory, 0.0);
+  const Var y = reference::attention(with_padding(q, o.query_rows), memory, o, bias);
   if (q.rank() == 3) return y;
   const Tensor rows = o.query_rows.reshape({-1}), used = nonzero(rows >= 0).reshape({-1});
   return scatter_add(zeros(q.shape().with(-1, y.dim(-1)), q.dtype()), gather(rows, used),
@@ -180,8 +182,9 @@ Var rotary_of(const Var& x, const Rotation& by, Index heads, Index size, double 
 Var rotary(const Var& x, const Tensor& positions, Integer heads, Integer size, double base) {
   const Shape &shape = x.shape(), &at = positions.shape();
   if (size < 2 || size % 2 != 0) fail("rotary", "the size of a head, {}, is not even", size);
-  if (x.rank() < 1 || heads * size > x.dim(-1))
-    fail("rotary", "{} heads of {} elements exceed x {}", heads, size, shape);
+  if (!(base > 0)) fail("rotary", "the base {} is not above 0", base);
+  if (x.rank() < 1 || heads < 1 || heads * size > x.dim(-1))
+    fail("rotary", "{} heads of {} elements do not fit x {}", heads, size, shape);
   const bool fits = positions.dtype() == DType::i32 && at.rank() < shape.rank() &&
                     std::equal(at.begin(), at.end(), shape.begin());
   if (!fits) fail("rotary", "positions {} do not fit x {}", describe(positions), shape);
@@ -191,10 +194,16 @@ Var rotary(const Var& x, const Tensor& positions, Integer heads, Integer size, d
 Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& o,
                       AttentionWeights weights, const Var& bias) {
   if (weights == AttentionWeights::no) return {};
+  FusedAttentionOptions padded = o;
+  padded.query_rows = padded.key_rows = {};
+  const Shape pairs =
+      detail::checked_pairs("attention_weights", q.value(), kv.value(), padded, bias.value());
+  const Index B = pairs[0], T = pairs[2], S = pairs[3], A = q.dim(2) / o.heads,
+              G = o.kv_heads == 0 ? o.heads : o.kv_heads;
   ShapeCheck check("attention_weights");
   check("q", q, "T B D")("kv", kv, "S B W");
-  const Index T = check['T'], S = check['S'], B = check['B'], A = check['D'] / o.heads,
-              G = o.kv_heads == 0 ? o.heads : o.kv_heads;
+  if (o.query_rows.defined()) check("query_rows", o.query_rows, "T B");
+  if (o.key_rows.defined()) check("key_rows", o.key_rows, "S B");
   const auto heads_of = [&](const Var& x, Index heads) {  // (n, B, heads A) -> (B, heads, n, A)
     return permute(reshape(x, {x.dim(0), B, heads, A}), {1, 2, 0, 3});
   };

@@ -117,7 +117,9 @@ class WithEncoder : public Decoder {
       : Decoder(scope, checked(o), encoder_options(o).sizes(), attention...),
         options_(o),
         source_(source_vectors(scope, o, Decoder::target_)),
-        encoder_(word_encoder(scope / "encoder", encoder_options(o))) {}
+        encoder_(word_encoder(scope / "encoder", encoder_options(o))) {
+    if constexpr (sizeof...(attention) > 0) options_.score.kind = "own";  // load() refuses it
+  }
 
   /// Token ids source (S, B) i32, mask (S, B) -> annotations and final states
   Encoded encode(const Tensor& source, const Mask& mask) const {

@@ -88,6 +88,7 @@ RecurrentOutput<State> scan(Direction direction, F f, Initial initial, const X& 
                             const Xs&... xs) {
   const Index steps = x.dim(0);
   if (((xs.dim(0) != steps) || ...)) fail("scan", "the sequences have different lengths");
+  if (steps == 0) fail("scan", "the sequence has no steps");
   std::vector<Var> outputs(static_cast<std::size_t>(steps));
   State state = std::move(initial);
   for (Index i = 0; i < steps; ++i) {

@@ -103,8 +103,8 @@ Var Layout::unpack(const Var& x) const {
   return reshape(scatter_add(padded, positions_, x), rows.shape().inserted(2, x.dim(-1)));
 }
 
-Tensor Layout::positions(Index begin, Index steps) const {
-  if (!rows.defined()) return arange(begin, begin + steps);
+Tensor Layout::positions(Integer begin, Integer steps) const {
+  if (!rows.defined()) return arange(steps) + begin;
   const std::vector<std::int32_t> of = positions_.to_vector<std::int32_t>();
   std::vector<std::int32_t> at;
   for (const std::int32_t i : of) at.push_back(static_cast<std::int32_t>(begin + i / rows.dim(1)));
@@ -117,7 +117,7 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, Integer size,
       query_(scope / "query", size, options_.heads * options_.head_size),
       memory_(scope / "memory", memory == 0 ? size : memory,
               options_.kv_heads * (options_.head_size + options_.value_size),
-              {.weight_init = init::glorot(2)}),
+              {.weight_init = init::glorot(options_.head_size == options_.value_size ? 2 : 1)}),
       output_(scope / "output", options_.heads * options_.value_size, size),
       path_(scope.path()) {
   require_dropout_rate(options.dropout);
@@ -155,6 +155,7 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& 
                                          const Var& bias) const {
   const Var projected = query_(query);
   const InLayer layer(path_);
+  if (!cache.rows.defined()) fail("MultiHeadAttention", "the cache is empty");
   const Var at_step = reshape(projected, projected.shape().inserted(0, 1));
   const Var q = options_.rotary == 0
                     ? projected

@@ -33,7 +33,7 @@ struct Layout {
   Var unpack(const Var& x) const;
 
   /// The position of each row of x, begin + t: (T), or (N) if packed. T = `steps`.
-  Tensor positions(Index begin, Index steps) const;
+  Tensor positions(Integer begin, Integer steps) const;
 
  private:
   Tensor positions_;  // (N) i32: index of each row in the flattened (T, B)

@@ -7,6 +7,7 @@
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/index.hpp>
 #include <attune/tensor/kernels/attention_pairs.hpp>
+#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune::detail {
@@ -39,24 +40,24 @@ std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n)
   const std::int32_t* row = checked_ids("attention", name, rows, n, -1);
   for (Index i = 0; i < rows.size(); ++i) {
     if (row[i] < 0) continue;
-    if (found[row[i]]) fail("attention", "{}: row {} occurs twice", name, row[i]);
+    if (found[row[i]]) fail("attention", "{}s: row {} occurs twice", name, row[i]);
     found[row[i]] = true;
   }
   const auto missing = std::ranges::find(found, false);
   if (missing != found.end())
-    fail("attention", "{}: row {} is missing", name, missing - found.begin());
+    fail("attention", "{}s: row {} is missing", name, missing - found.begin());
   return tokens_of(rows.dim(0), rows.dim(1), [&](Index i) { return row[i]; });
 }
 
 }  // namespace
 
-OfPairs::OfPairs(const char* name, const Tensor& x, const Shape& pairs) {
+OfPairs::OfPairs(const char* operation, const char* name, const Tensor& x, const Shape& pairs) {
   if (!x.defined()) return;
   Shape shape = x.shape();
   while (shape.rank() < 4) shape = shape.inserted(0, 1);
   for (int i = 0; i < 4 || shape.rank() > 4; ++i) {
     if (shape.rank() > 4 || (shape[i] != 1 && shape[i] != pairs[i]))
-      fail("attention", "{} {} does not broadcast to (B, K, T, S) = {}", name, x.shape(), pairs);
+      fail(operation, "{} {} does not broadcast to (B, K, T, S) = {}", name, x.shape(), pairs);
   }
   values = x.reshape(shape);
   for (Index i = 3, n = 1; i >= 0; n *= shape[static_cast<int>(i--)])
@@ -72,35 +73,67 @@ Heads::Heads(const char* operation, const FusedAttentionOptions& o, Index size)
   if (a_v < 0) fail(operation, "value_size = {} is negative", o.value_size);
 }
 
-AttentionProblem::AttentionProblem(const Tensor& q, const Tensor& kv,
-                                   const FusedAttentionOptions& o, const Tensor& bias_in)
-    : options(o) {
-  ShapeCheck check("attention");
+Shape checked_pairs(const char* operation, const Tensor& q, const Tensor& kv,
+                    const FusedAttentionOptions& o, const Tensor& bias) {
+  ShapeCheck check(operation);
   if (o.query_rows.defined()) check("query_rows", o.query_rows, "T B");
   if (o.key_rows.defined()) check("key_rows", o.key_rows, "S B");
   check("q", q, o.query_rows.defined() ? "N D" : "T B D");
-  heads = Heads("attention", o, check['D']);
+  const Heads heads(operation, o, check['D']);
   check("kv", kv, fmt::format("{} {}", o.key_rows.defined() ? "M" : "S B", heads.width()));
   if (o.mask.defined()) check("mask", o.mask, "S B");
-  require_same_dtype("attention", q, kv);
+  require_same_dtype(operation, q, kv);
   if (o.mask.defined() && o.key_rows.defined())
-    fail("attention", "mask and key_rows exclude each other");
-  t = check['T'], s = check['S'], b = check['B'];
+    fail(operation, "mask and key_rows exclude each other");
   if (!(o.dropout >= 0 && o.dropout < 1))
-    fail("attention", "the dropout {} is not in [0, 1)", o.dropout);
-  const Shape pairs{b, o.heads, t, s};
-  if (bias_in.defined()) require_same_dtype("attention", q, bias_in);
-  bias = OfPairs("bias", bias_in, pairs);
-  mask = OfPairs("attention_mask", o.attention_mask.to(DType::f32), pairs);
+    fail(operation, "the dropout {} is not in [0, 1)", o.dropout);
+  if (bias.defined()) require_same_dtype(operation, q, bias);
+  const Shape pairs{check['B'], heads.k, check['T'], check['S']};
+  static_cast<void>(OfPairs(operation, "bias", bias, pairs));
+  static_cast<void>(OfPairs(operation, "attention_mask", o.attention_mask, pairs));
+  return pairs;
+}
+
+AttentionProblem::AttentionProblem(const Tensor& q, const Tensor& kv,
+                                   const FusedAttentionOptions& o, const Tensor& bias_in)
+    : options(o) {
+  const Shape pairs = checked_pairs("attention", q, kv, o, bias_in);
+  b = pairs[0], t = pairs[2], s = pairs[3];
+  heads = Heads("attention", o, q.dim(-1));
+  bias = OfPairs("attention", "bias", bias_in, pairs);
+  mask = OfPairs("attention", "attention_mask", o.attention_mask.to(DType::f32), pairs);
   std::vector<Tokens> queries = o.query_rows.defined()
-                                    ? packed_tokens("query_rows", o.query_rows, check['N'])
+                                    ? packed_tokens("query_row", o.query_rows, q.dim(0))
                                     : padded_tokens(t, b, {}),
-                      keys = o.key_rows.defined()
-                                 ? packed_tokens("key_rows", o.key_rows, check['M'])
-                                 : padded_tokens(s, b, o.mask);
+                      keys = o.key_rows.defined() ? packed_tokens("key_row", o.key_rows, kv.dim(0))
+                                                  : padded_tokens(s, b, o.mask);
   for (std::size_t i = 0; i < queries.size(); ++i)
     seen.push_back({std::move(queries[i]), std::move(keys[i]), {}});
+  if (mask.values.defined()) remove_unused_keys();
   find_ranges();
+}
+
+std::span<const Range> AttentionProblem::ranges(Index pair) const {
+  const Seen& of = seen[static_cast<std::size_t>(pair / heads.k)];
+  const auto n = of.queries.rows.size();
+  return std::span(of.ranges).subspan(
+      mask.strides[1] == 0 ? 0 : static_cast<std::size_t>(pair % heads.k) * n, n);
+}
+
+/// Removes the keys whose attention mask is 0 for all queries and heads.
+void AttentionProblem::remove_unused_keys() {
+  if (mask.strides[3] == 0 || mask.values.size() == 0) return;
+  const Tensor used = max(mask.values, {1, 2});  // (B or 1, S)
+  for (Index sentence = 0; sentence < b; ++sentence) {
+    const float* const m = used.data<float>() + (mask.strides[0] == 0 ? 0 : sentence * s);
+    Tokens &keys = seen[static_cast<std::size_t>(sentence)].keys, kept;
+    for (std::size_t i = 0; i < keys.rows.size(); ++i) {
+      if (m[keys.positions[i]] == 0) continue;
+      kept.positions.push_back(keys.positions[i]);
+      kept.rows.push_back(keys.rows[i]);
+    }
+    keys = std::move(kept);
+  }
 }
 
 /// The first and the last key + 1 of each row of the attention mask.

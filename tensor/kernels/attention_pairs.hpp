@@ -64,7 +64,7 @@ struct Seen {
 struct OfPairs {
   OfPairs() = default;
   /// x may be undefined. Throws if it does not broadcast to the shape `pairs`.
-  OfPairs(const char* name, const Tensor& x, const Shape& pairs);
+  OfPairs(const char* operation, const char* name, const Tensor& x, const Shape& pairs);
   Index offset(Index sentence, Index head, Index query) const {
     return sentence * strides[0] + head * strides[1] + query * strides[2];
   }
@@ -81,6 +81,10 @@ struct Heads {
   Index a = 0, a_v = 0;                          // elements of a head of q and k, and of a value
 };
 
+/// Throws unless the shapes and dtypes of one call fit. Returns (B, K, T, S).
+Shape checked_pairs(const char* operation, const Tensor& q, const Tensor& kv,
+                    const FusedAttentionOptions& o, const Tensor& bias);
+
 /// The parameters of one call: extents, options, and the tokens of each sentence that take part.
 struct AttentionProblem {
   /// Throws on shapes that do not fit.
@@ -89,11 +93,7 @@ struct AttentionProblem {
 
   Index pairs() const { return b * heads.k; }
   /// The ranges of the queries of a pair, sentence · K + head.
-  std::span<const Range> ranges(Index pair) const {
-    const Seen& of = seen[static_cast<std::size_t>(pair / heads.k)];
-    const Index n = of.queries.count(), head = mask.strides[1] == 0 ? 0 : pair % heads.k;
-    return std::span(of.ranges).subspan(head * n, n);
-  }
+  std::span<const Range> ranges(Index pair) const;
 
   FusedAttentionOptions options;
   Heads heads;
@@ -102,6 +102,7 @@ struct AttentionProblem {
   std::vector<Seen> seen;  // (B)
 
  private:
+  void remove_unused_keys();
   std::vector<Range> rows_of_mask() const;
   void find_ranges();
 };

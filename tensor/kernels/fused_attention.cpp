@@ -372,12 +372,12 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
                                      const Tensor& bias, Tensor* dbias) {
   const AttentionProblem p(q, kv, o, bias);
   Tensor dq = Tensor::uninitialized(q.shape(), q.dtype(), "attention");
-  Tensor dkv = o.mask.defined() && !o.key_rows.defined()
+  Tensor dkv = (o.mask.defined() && !o.key_rows.defined()) || o.attention_mask.defined()
                    ? zeros(kv.shape(), kv.dtype())
                    : Tensor::uninitialized(kv.shape(), kv.dtype(), "attention");
   // Sentences with one bias add to its gradient one after another.
   const bool in_turn = dbias && p.bias.strides[0] == 0;
-  const Index turns = in_turn ? p.b : 1, groups = p.b * p.heads.g / std::max<Index>(turns, 1);
+  const Index turns = in_turn ? std::max<Index>(p.b, 1) : 1, groups = p.b * p.heads.g / turns;
   if (dbias) {
     const Shape& extents = p.bias.values.shape();
     *dbias = zeros({extents[0], p.heads.k, extents[2], extents[3]}, q.dtype());
@@ -405,7 +405,7 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, con
   const Index b = check['B'], d = check['D'], s = check['S'];
   const Heads heads("attention_step", o, d);
   const Index a = heads.a, a_v = heads.a_v, y_size = heads.k * a_v;
-  const OfPairs of_pairs("bias", bias, {b, heads.k, 1, s});
+  const OfPairs of_pairs("attention_step", "bias", bias, {b, heads.k, 1, s});
   if (bias.defined()) require_same_dtype("attention_step", q, bias);
   if (std::ssize(cache) != s)
     fail("attention_step", "the cache has {} entries, but rows has {} positions", cache.size(), s);

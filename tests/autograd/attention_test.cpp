@@ -1,6 +1,9 @@
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include <attune/autograd/attention_ops.hpp>
+#include <attune/autograd/grad.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/reference.hpp>
 #include <attune/tensor/precision.hpp>
@@ -43,6 +46,28 @@ TEST_CASE("attention: keys that no query attends to are not read, forward or bac
   const Gradients gradients = backward(sum(y));
   CHECK(identical(gradients[q], zeros({1, 2})));
   CHECK(identical(gradients[kv], Tensor::of<float>({2, 4}, {0, 0, 1, 1, 0, 0, 0, 0})));
+}
+
+TEST_CASE("attention: keys excluded for every query are not read, in backward and grad neither") {
+  Tensor memory = randn({3, 1, 4}, DType::f64, 2);
+  const Var q = variable(randn({2, 1, 2}, DType::f64)), bias = variable(zeros({2, 3}, DType::f64));
+  FusedAttentionOptions by_keys{.mask = reals({3, 1}, {1, 0, 1})}, by_pairs;
+  by_pairs.attention_mask = reals({1, 3}, {1, 0, 1});
+  const Tensor expected = attention(q, memory, by_keys).value();
+  for (Index i = 0; i < 4; ++i) memory.mutable_at<double>({1, 0, i}) = nan;
+  for (const FusedAttentionOptions& o : {by_keys, by_pairs}) {
+    const Var kv = variable(memory);
+    const Var y = attention(q, kv, o, bias);
+    CHECK(identical(y.value(), expected));
+    const Gradients gradients = backward(sum(square(y)));
+    CHECK(identical(gradients[kv][1], zeros({1, 4}, DType::f64)));
+    CHECK(std::isfinite(sum(gradients[kv] + sum(gradients[bias]) + sum(gradients[q])).item()));
+  }
+  const Var kv = variable(memory), y = attention(q, kv, by_keys);
+  CHECK(std::isfinite(sum(grad(sum(square(y)), {kv})[0].value()).item()));
+  const Var none = variable(zeros({2, 0, 2}, DType::f64));
+  CHECK(identical(backward(sum(attention(none, zeros({3, 0, 4}, DType::f64), {}, bias)))[bias],
+                  zeros({2, 3}, DType::f64)));
 }
 
 TEST_CASE("attention: a query gives the same bits alone and among others") {
@@ -127,6 +152,16 @@ TEST_CASE("attention: errors name what does not fit") {
               attention(q, zeros({5, 3, 4})));
   CHECK_ERROR("attention: 3 heads do not divide a size of 4", attention(q, kv, {.heads = 3}));
   CHECK_ERROR("attention: the dropout 1 is not in [0, 1)", attention(q, kv, {.dropout = 1}));
+  CHECK_ERROR("attention: 2 heads of the keys do not divide 1 heads of the queries",
+              attention(q, kv, {.kv_heads = 2}));
+  CHECK_ERROR("attention: bias (5, 2) does not broadcast to (B, K, T, S) = (3, 1, 2, 5)",
+              attention(q, kv, {}, zeros({5, 2})));
+  CHECK_ERROR("attention_weights: 0 heads do not divide a size of 4",
+              attention_weights(q, kv, {.heads = 0}));
+  CHECK_ERROR("attention_weights: mask (S, B) is (3, 5), but S = 5 in kv",
+              attention_weights(q, kv, {.mask = ones({3, 5})}));
+  CHECK_ERROR("rotary: the base 0 is not above 0", rotary(q, arange(2), 1, 4, 0));
+  CHECK_ERROR("rotary: positions i32 (3) do not fit x (2, 3, 4)", rotary(q, arange(3), 1, 4));
   const Tensor rows = Tensor::of({3, 1}, {0, 1, 0});
   CHECK_ERROR("attention: query_rows: row 0 occurs twice",
               attention(zeros({2, 4}), zeros({5, 1, 8}), {.query_rows = rows}));

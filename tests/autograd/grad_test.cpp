@@ -71,6 +71,7 @@ TEST_CASE(
   CHECK(difference(backward(sum(grad(sum(relu(x)), x)))[x], f64({0, 0})) == 0);
   const std::vector<NamedVariable> named{{"x", x}};
   CHECK(difference(grad(sum(square(x)), named)[0].value(), f64({2, 4})) == 0);
+  CHECK(difference(grad(sum(square(x)), {x})[0].value(), f64({2, 4})) == 0);
 }
 
 TEST_CASE("grad: a pullback on Tensors is named, one on Vars is recorded") {

@@ -301,4 +301,8 @@ Encoded Listener::operator()(const Var& frames, const Mask& mask) const {
   return encoded;
 }
 
+template struct detail::ModelOf<Bahdanau>;
+template struct detail::ModelOf<Nematus>;
+template struct detail::ModelOf<Luong>;
+
 }  // namespace attune::models

@@ -9,6 +9,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/encoded.hpp>
+#include <attune/models/model.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
@@ -343,6 +344,10 @@ class SutskeverDecoder {
 
 /// The complete model, with an encoder that reads the source in reverse.
 using Sutskever = WithEncoder<SutskeverDecoder>;
+
+extern template struct detail::ModelOf<Bahdanau>;
+extern template struct detail::ModelOf<Nematus>;
+extern template struct detail::ModelOf<Luong>;
 
 // ---- The listener of "Listen, attend and spell" (Chan, Jaitly, Le and Vinyals, 2016; arXiv
 // 1508.01211), an encoder for long sequences of feature vectors

@@ -178,4 +178,7 @@ TransformerDecoder::State TransformerDecoder::select(const State& state, const T
   return {nn::select(state.memory, rows), nn::select(state.self, rows)};
 }
 
+template struct detail::ModelOf<Transformer>;
+template struct detail::ModelOf<TransformerLm>;
+
 }  // namespace attune::models

@@ -6,6 +6,7 @@
 
 #include <attune/models/decoder.hpp>
 #include <attune/models/encoded.hpp>
+#include <attune/models/model.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/transformer.hpp>
@@ -145,5 +146,8 @@ class TransformerLm : public TransformerDecoder {
   TransformerLm(const nn::Scope& scope, const TransformerOptions& options)
       : TransformerDecoder(scope, checked(options), 0) {}
 };
+
+extern template struct detail::ModelOf<Transformer>;
+extern template struct detail::ModelOf<TransformerLm>;
 
 }  // namespace attune::models

@@ -7,7 +7,6 @@
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/index.hpp>
 #include <attune/tensor/kernels/attention_pairs.hpp>
-#include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune::detail {
@@ -123,12 +122,18 @@ std::span<const Range> AttentionProblem::ranges(Index pair) const {
 /// Removes the keys whose attention mask is 0 for all queries and heads.
 void AttentionProblem::remove_unused_keys() {
   if (mask.strides[3] == 0 || mask.values.size() == 0) return;
-  const Tensor used = max(mask.values, {1, 2});  // (B or 1, S)
+  const Index of_sentence = mask.values.dim(1) * mask.values.dim(2) * s;
+  std::vector<float> used;
   for (Index sentence = 0; sentence < b; ++sentence) {
-    const float* const m = used.data<float>() + (mask.strides[0] == 0 ? 0 : sentence * s);
+    if (sentence == 0 || mask.strides[0] != 0) {
+      const float* const m = mask.values.data<float>() + mask.offset(sentence, 0, 0);
+      used.assign(m, m + s);
+      for (const float* row = m; row < m + of_sentence; row += s)
+        for (Index i = 0; i < s; ++i) used[i] = std::max(used[i], row[i]);
+    }
     Tokens &keys = seen[static_cast<std::size_t>(sentence)].keys, kept;
     for (std::size_t i = 0; i < keys.rows.size(); ++i) {
-      if (m[keys.positions[i]] == 0) continue;
+      if (used[keys.positions[i]] == 0) continue;
       kept.positions.push_back(keys.positions[i]);
       kept.rows.push_back(keys.rows[i]);
     }

@@ -198,18 +198,14 @@ Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& 
   padded.query_rows = padded.key_rows = {};
   const Shape pairs =
       detail::checked_pairs("attention_weights", q.value(), kv.value(), padded, bias.value());
-  const Index B = pairs[0], T = pairs[2], S = pairs[3], A = q.dim(2) / o.heads,
-              G = o.kv_heads == 0 ? o.heads : o.kv_heads;
+  const Index B = pairs[0], T = pairs[2], S = pairs[3];
+  const detail::Heads heads("attention_weights", o, q.dim(2));
   ShapeCheck check("attention_weights");
   check("q", q, "T B D")("kv", kv, "S B W");
   if (o.query_rows.defined()) check("query_rows", o.query_rows, "T B");
   if (o.key_rows.defined()) check("key_rows", o.key_rows, "S B");
-  const auto heads_of = [&](const Var& x, Index heads) {  // (n, B, heads A) -> (B, heads, n, A)
-    return permute(reshape(x, {x.dim(0), B, heads, A}), {1, 2, 0, 3});
-  };
-  const auto with_rank_4 = [](Shape shape) {
-    while (shape.rank() < 4) shape = shape.inserted(0, 1);
-    return shape;
+  const auto split_heads = [&](const Var& x, Index n) {  // (., B, n A) -> (B, n, ., A)
+    return permute(reshape(x, {x.dim(0), B, n, heads.a}), {1, 2, 0, 3});
   };
   Tensor seen = ones({B, 1, T, S}, q.dtype());
   const auto remove = [&](const Tensor& used, Index queries, Index keys) {
@@ -223,16 +219,18 @@ Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& 
     seen = seen * less_equal(arange(S, q.dtype()), last.reshape({T, 1}));
   }
   if (o.attention_mask.defined())
-    seen = seen * o.attention_mask.to(q.dtype()).reshape(with_rank_4(o.attention_mask.shape()));
-  const Var queries = heads_of(q, o.heads),
-            keys = reference::repeat_heads(heads_of(slice(kv, -1, 0, G * A), G), o.heads);
-  const Var added = bias.defined() ? reshape(bias, with_rank_4(bias.shape())) : bias;
+    seen = seen *
+           o.attention_mask.to(q.dtype()).reshape(detail::with_rank_4(o.attention_mask.shape()));
+  const Var queries = split_heads(q, heads.k),
+            keys = reference::repeat_heads(
+                split_heads(slice(kv, -1, 0, heads.g * heads.a), heads.g), heads.k);
+  const Var added = bias.defined() ? reshape(bias, detail::with_rank_4(bias.shape())) : bias;
   constexpr Index block = 64;  // bounds the memory
   std::vector<Var> all;
   for (Index begin = 0; begin == 0 || begin < T; begin += block) {
     const Index end = std::min(T, begin + block);
     Var scores = batched_matmul(slice(queries, 2, begin, end), keys, {.b = true}) /
-                 std::sqrt(static_cast<double>(A));
+                 std::sqrt(static_cast<double>(heads.a));
     if (added.defined())
       scores = scores + (added.dim(2) == 1 ? added : slice(added, 2, begin, end));
     const Var w = softmax(scores, -1, Mask::unchecked(slice(seen, 2, begin, end)));

@@ -104,8 +104,8 @@ inline Var repeat_heads(const Var& x, Index heads) {
 /// 2023).
 inline Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& o = {},
                      const Var& bias = {}) {
-  const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1), W = kv.dim(2),
-              G = o.kv_heads == 0 ? o.heads : o.kv_heads, keys = G * (q.dim(2) / o.heads);
+  const Index T = q.dim(0), S = kv.dim(0), B = q.dim(1);
+  const attune::detail::Heads heads("attention", o, q.dim(2));
   Var weights = permute(attention_weights(q, kv, o, AttentionWeights::per_head, bias),
                         {3, 1, 0, 2});  // (B, K, T, S)
   if (o.dropout > 0) {
@@ -113,9 +113,9 @@ inline Var attention(const Var& q, const Var& kv, const FusedAttentionOptions& o
     Random(o.random).dropout(o.dropout, std::span(factors));
     weights = weights * Tensor::of<double>(weights.shape(), factors).to(q.dtype());
   }
-  const Var values = reshape(slice(kv, -1, keys, W), {S, B, G, (W - keys) / G});
+  const Var values = reshape(slice(kv, -1, heads.g * heads.a), {S, B, heads.g, heads.a_v});
   const Var read = batched_matmul(weights, repeat_heads(permute(values, {1, 2, 0, 3}), o.heads));
-  return reshape(permute(read, {2, 0, 1, 3}), {T, B, o.heads * read.dim(3)});
+  return reshape(permute(read, {2, 0, 1, 3}), {T, B, heads.k * heads.a_v});
 }
 
 /// e_sb = v · tanh(q_b + k_sb)  (Bahdanau, Cho and Bengio, 2014, appendix A.1.2), and with coverage

@@ -43,16 +43,12 @@ MultiHeadResult attend(const Var& q, const Var& kv, const Layout& keys, Weights 
   return {y, attention_weights(queries.unpack(q), keys.unpack(kv), o, weights, pairs.bias)};
 }
 
-/// The options with the sizes that 0 stands for.
+/// Replaces sizes of 0 by their defaults. Throws unless the sizes fit.
 MultiHeadOptions checked(MultiHeadOptions o, Index size) {
-  if (o.heads < 1 || (o.head_size == 0 && size % o.heads != 0))
-    fail("MultiHeadAttention", "{} heads do not divide a size of {}", o.heads, size);
-  if (o.head_size == 0) o.head_size = size / o.heads;
-  if (o.value_size == 0) o.value_size = o.head_size;
-  if (o.kv_heads == 0) o.kv_heads = o.heads;
-  if (o.kv_heads < 1 || o.heads % o.kv_heads != 0)
-    fail("MultiHeadAttention", "{} heads of the keys do not divide {} heads of the queries",
-         o.kv_heads, o.heads);
+  const attune::detail::Heads heads(
+      "MultiHeadAttention", {.heads = o.heads, .kv_heads = o.kv_heads, .value_size = o.value_size},
+      o.head_size == 0 ? size : o.heads * o.head_size);
+  o.kv_heads = heads.g, o.head_size = heads.a, o.value_size = heads.a_v;
   if (o.head_size < 1 || o.value_size < 1 || (o.rotary != 0 && o.head_size % 2 != 0))
     fail("MultiHeadAttention", "head_size = {}, value_size = {}: {} expected", o.head_size,
          o.value_size, o.rotary != 0 ? "an even size of the head was" : "sizes above 0 were");
@@ -156,10 +152,11 @@ MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& 
   const Var projected = query_(query);
   const InLayer layer(path_);
   if (!cache.rows.defined()) fail("MultiHeadAttention", "the cache is empty");
-  const Var at_step = reshape(projected, projected.shape().inserted(0, 1));
-  const Var q = options_.rotary == 0
-                    ? projected
-                    : rotated(at_step, {}, std::ssize(cache.keys_values) - 1, options_.heads)[0];
+  const auto rotated_step = [&] {
+    const Var x = reshape(projected, projected.shape().inserted(0, 1));
+    return rotated(x, {}, std::ssize(cache.keys_values) - 1, options_.heads)[0];
+  };
+  const Var q = options_.rotary == 0 ? projected : rotated_step();
   const auto differentiated = [](const Var& x) { return recorded(x); };
   const bool drops = Training::random() && options_.dropout > 0;
   if (!drops && !differentiated(q) && !differentiated(bias) &&

@@ -112,7 +112,7 @@ class MultiHeadAttention {
  private:
   Var rotated(const Var& x, const Layout& layout, Index begin, Index heads) const;
 
-  MultiHeadOptions options_;  // without zeros that stand for other sizes
+  MultiHeadOptions options_;  // with the default sizes in place of 0
   Linear query_, memory_, output_;
   std::string path_;
 };

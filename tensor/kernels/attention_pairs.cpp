@@ -50,17 +50,27 @@ std::vector<Tokens> packed_tokens(const char* name, const Tensor& rows, Index n)
 
 }  // namespace
 
-OfPairs::OfPairs(const char* operation, const char* name, const Tensor& x, const Shape& pairs) {
-  if (!x.defined()) return;
-  Shape shape = x.shape();
+Shape with_rank_4(Shape shape) {
   while (shape.rank() < 4) shape = shape.inserted(0, 1);
-  for (int i = 0; i < 4 || shape.rank() > 4; ++i) {
-    if (shape.rank() > 4 || (shape[i] != 1 && shape[i] != pairs[i]))
-      fail(operation, "{} {} does not broadcast to (B, K, T, S) = {}", name, x.shape(), pairs);
-  }
+  return shape;
+}
+
+void require_fits_pairs(const char* operation, const char* name, const Tensor& x,
+                        const Shape& pairs) {
+  if (!x.defined()) return;
+  const Shape shape = with_rank_4(x.shape());
+  bool fits = shape.rank() == 4;
+  for (int i = 0; fits && i < 4; ++i) fits = shape[i] == 1 || shape[i] == pairs[i];
+  if (!fits)
+    fail(operation, "{} {} does not broadcast to (B, K, T, S) = {}", name, x.shape(), pairs);
+}
+
+OfPairs::OfPairs(const Tensor& x) {
+  if (!x.defined()) return;
+  const Shape shape = with_rank_4(x.shape());
   values = x.reshape(shape);
-  for (Index i = 3, n = 1; i >= 0; n *= shape[static_cast<int>(i--)])
-    strides[i] = shape[static_cast<int>(i)] == 1 ? 0 : n;
+  Index n = 1;
+  for (int i = 3; i >= 0; n *= shape[i--]) strides[i] = shape[i] == 1 ? 0 : n;
 }
 
 Heads::Heads(const char* operation, const FusedAttentionOptions& o, Index size)
@@ -88,8 +98,8 @@ Shape checked_pairs(const char* operation, const Tensor& q, const Tensor& kv,
     fail(operation, "the dropout {} is not in [0, 1)", o.dropout);
   if (bias.defined()) require_same_dtype(operation, q, bias);
   const Shape pairs{check['B'], heads.k, check['T'], check['S']};
-  static_cast<void>(OfPairs(operation, "bias", bias, pairs));
-  static_cast<void>(OfPairs(operation, "attention_mask", o.attention_mask, pairs));
+  require_fits_pairs(operation, "bias", bias, pairs);
+  require_fits_pairs(operation, "attention_mask", o.attention_mask, pairs);
   return pairs;
 }
 
@@ -99,8 +109,8 @@ AttentionProblem::AttentionProblem(const Tensor& q, const Tensor& kv,
   const Shape pairs = checked_pairs("attention", q, kv, o, bias_in);
   b = pairs[0], t = pairs[2], s = pairs[3];
   heads = Heads("attention", o, q.dim(-1));
-  bias = OfPairs("attention", "bias", bias_in, pairs);
-  mask = OfPairs("attention", "attention_mask", o.attention_mask.to(DType::f32), pairs);
+  bias = OfPairs(bias_in);
+  mask = OfPairs(o.attention_mask.to(DType::f32));
   std::vector<Tokens> queries = o.query_rows.defined()
                                     ? packed_tokens("query_row", o.query_rows, q.dim(0))
                                     : padded_tokens(t, b, {}),

@@ -60,11 +60,17 @@ struct Seen {
   std::vector<Range> ranges;  // of query i and head h of the attention mask: [h · queries + i]
 };
 
+/// Throws if x is defined and does not broadcast to `pairs`, (B, K, T, S).
+void require_fits_pairs(const char* operation, const char* name, const Tensor& x,
+                        const Shape& pairs);
+/// The shape with leading axes of extent 1, up to rank 4.
+Shape with_rank_4(Shape shape);
+
 /// A tensor that broadcasts to (B, K, T, S).
 struct OfPairs {
   OfPairs() = default;
-  /// x may be undefined. Throws if it does not broadcast to the shape `pairs`.
-  OfPairs(const char* operation, const char* name, const Tensor& x, const Shape& pairs);
+  /// x may be undefined.
+  explicit OfPairs(const Tensor& x);
   Index offset(Index sentence, Index head, Index query) const {
     return sentence * strides[0] + head * strides[1] + query * strides[2];
   }

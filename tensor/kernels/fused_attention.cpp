@@ -139,8 +139,8 @@ class HeadWork {
     }
   }
 
-  /// Gradients of the pointers of a backward pass. dq, dkv have the layout of q, kv; dbias, unless
-  /// null, has the extents of the bias, but K.
+  /// The tensors of a backward pass. dq and dkv have the layouts of q and kv. dbias is null, or has
+  /// K heads and the other extents of the bias.
   struct Gradients {
     const T *y, *norms, *dy;
     T *dq, *dkv, *dbias;
@@ -405,7 +405,8 @@ AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, con
   const Index b = check['B'], d = check['D'], s = check['S'];
   const Heads heads("attention_step", o, d);
   const Index a = heads.a, a_v = heads.a_v, y_size = heads.k * a_v;
-  const OfPairs of_pairs("attention_step", "bias", bias, {b, heads.k, 1, s});
+  const OfPairs of_pairs(bias);
+  detail::require_fits_pairs("attention_step", "bias", bias, {b, heads.k, 1, s});
   if (bias.defined()) require_same_dtype("attention_step", q, bias);
   if (std::ssize(cache) != s)
     fail("attention_step", "the cache has {} entries, but rows has {} positions", cache.size(), s);

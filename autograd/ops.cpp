@@ -5,6 +5,7 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/autograd/record.hpp>
 #include <attune/autograd/reference.hpp>
+#include <attune/tensor/kernels/simd/functions.hpp>
 
 namespace attune {
 
@@ -28,6 +29,17 @@ template <class Slope>
 Var sloped(const char*, const Var& dy, const Var& kept, Slope slope) {
   return guarded(dy, slope(dy, kept));
 }
+using detail::function_gradient;
+template <class Slope>
+Tensor function_gradient(const char* operation, simd::Function f, const Tensor& dy,
+                         const Tensor& kept, Slope) {
+  return function_gradient(operation, f, dy, kept);
+}
+template <class Slope>
+Var function_gradient(const char*, simd::Function, const Var& dy, const Var& kept, Slope slope) {
+  return guarded(dy, slope(dy, kept));
+}
+
 template <Value V>
 V times(const V& dy, const V& factor) {
   return sloped("multiply", dy, factor, std::multiplies<>());
@@ -185,54 +197,46 @@ Var operator-(const Var& x) {
 
 namespace {
 
-// What the gradients in functions.inc use, for numbers and for Vars.
-using detail::finite;
-using detail::select;
-template <class T>
-double wide(T x) {
-  return x;
-}
-Var wide(const Var& x) { return x; }
-Var finite(const Var& x) { return x; }
-Var select(const Tensor& condition, const Var& a, const Var& b) { return where(condition, a, b); }
-template <class T>
-T zero(const T&) {
-  return 0;
+// What the gradients in functions.inc use, for Vars.
+template <class A, class B>
+Var select(const Tensor& condition, const A& a, const B& b) {
+  return where(condition, a, b);
 }
 Var zero(const Var& x) { return zeros(x.shape(), x.dtype()); }
+/// d/dx x σ(g(x)) = s (1 + c (1 - s)),  s = σ(g),  c = x g'(x)
+Var gated_slope(const Var& s, const Var& c) { return s * (1 + c * (1 - s)); }
+Var silu_slope(const Var& x) { return gated_slope(sigmoid(x), clamp(x, -1000, 1000)); }
+Var gelu_slope(const Var& of) {
+  const Var x = clamp(of, -100, 100), square = x * x;
+  constexpr double a = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  return gated_slope(sigmoid(a * x * (1 + 0.044715 * square)), a * x * (1 + 3 * 0.044715 * square));
+}
+Var gauss(const Var& x) { return exp(-square(x)); }
 
 /// An operation whose pullback keeps x, or y.
 template <class Slope>
-Var keeps_x(OperationName operation, const Var& x, const Tensor& y, Slope slope) {
+Var keeps_x(OperationName operation, simd::Function f, const Var& x, const Tensor& y, Slope slope) {
   return record(operation, y).wrt(x, [=]<class V>(const V& dy) {
-    return sloped(operation, dy, captured<V>(x), slope);
+    return function_gradient(operation, f, dy, captured<V>(x), slope);
   });
 }
 template <class Slope>
-Var keeps_y(OperationName operation, const Var& x, const Tensor& y, Slope slope) {
+Var keeps_y(OperationName operation, simd::Function f, const Var& x, const Tensor& y, Slope slope) {
   return record(operation, y).wrt(x, [=]<class V>(const V& dy, const V& of) {
-    return sloped(operation, dy, of, slope);
+    return function_gradient(operation, f, dy, of, slope);
   });
 }
 
 }  // namespace
 
-#define ATTUNE_FUNCTION(name, kept, formula, gradient)                                             \
-  Var name(const Var& input) {                                                                     \
-    const auto slope = []<class T>([[maybe_unused]] const T& dy, [[maybe_unused]] const T& kept) { \
-      using std::exp, std::sin, std::cos;                                                          \
-      return gradient;                                                                             \
-    };                                                                                             \
-    return keeps_##kept(#name, input, name(input.value()), slope);                                 \
+#define ATTUNE_WIDE(expression) (expression)
+#define ATTUNE_FUNCTION(name, kept, formula, gradient)                                   \
+  Var name(const Var& input) {                                                           \
+    const auto slope = []([[maybe_unused]] const Var& dy,                                \
+                          [[maybe_unused]] const Var& kept) -> Var { return gradient; }; \
+    return keeps_##kept(#name, simd::Function::name, input, name(input.value()), slope); \
   }
 #include <attune/tensor/functions.inc>
-
-Var gelu(const Var& x) {
-  return record("gelu", gelu(x.value()))
-      .joint(
-          {x}, [](auto& in, auto dy, auto& dx) { dx[0]->add(gelu_backward(in[0], dy[0])); },
-          [](auto in) { return std::vector{reference::gelu(in[0])}; });
-}
 
 Var power(const Var& a, const Var& b) {
   return record("power", power(a.value(), b.value()))
@@ -250,8 +254,12 @@ Var power(const Var& a, const Var& b) {
 
 Var power(const Var& a, double b) {
   return record("power", power(a.value(), b)).wrt(a, [b, a]<class V>(const V& dy) -> V {
-    if (b == 0) return zeros(a.shape(), a.dtype());  // at a = 0 too
-    return times(dy, V(power(captured<V>(a), b - 1) * b));
+    if constexpr (std::is_same_v<V, Tensor>) {
+      return detail::power_gradient(dy, captured<V>(a), b);
+    } else {
+      if (b == 0) return zeros(a.shape(), a.dtype());  // at a = 0 too
+      return times(dy, power(a, b - 1) * b);
+    }
   });
 }
 

@@ -33,7 +33,6 @@ Var operator-(const Var& x);
 #include <attune/tensor/functions.inc>
 
 // See tensor/elementwise.hpp for the definitions.
-Var gelu(const Var& x);
 Var power(const Var& a, const Var& b);
 Var power(const Var& a, double b);
 /// If a and b are equal, a gets the gradient.

@@ -13,12 +13,6 @@
 
 namespace attune::reference {
 
-/// x σ(2u), u = √(2/π) (x + 0.044715 x³)
-inline Var gelu(const Var& x) {
-  constexpr double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  return x * sigmoid(c * (x + 0.044715 * x * x * x));
-}
-
 /// Π_i x_i along an axis, which is kept with extent 1
 inline Var prod(const Var& x, int axis) {
   Var y = ones(x.shape().with(axis, 1), x.dtype());

@@ -89,40 +89,57 @@ Tensor operator%(const Tensor& a, const Tensor& b) {
   });
 }
 
-#define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient)                           \
-  Tensor name(const Tensor& input) {                                                   \
-    return map(#name, input, []<class T>(T x) -> T { return static_cast<T>(value); }); \
+/// y = f(x...) by the kernel compute(x..., y, n), which gets as many elements as y has.
+template <class Compute, class... Xs>
+static Tensor computed(const char* operation, const Compute& compute, const Xs&... x) {
+  const Tensor& first = std::get<0>(std::tie(x...));
+  Tensor y = Tensor::uninitialized(first.shape(), first.dtype(), operation);
+  parallel_rows(
+      operation, std::tie(x..., y), y.size(), elementwise_tile,
+      [&](Index begin, Index end, auto*... data) { compute(data + begin..., end - begin); });
+  return y;
+}
+
+#define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient)                     \
+  Tensor name(const Tensor& x) {                                                 \
+    if (x.dtype() == DType::i32) return to_i32(#name, name(x.to(DType::f64)));   \
+    return computed(                                                             \
+        #name, [](auto... of) { simd::apply(simd::Function::name, of...); }, x); \
   }
-#define ATTUNE_FUNCTION(name, kept, value, gradient)                                   \
-  Tensor name(const Tensor& input) {                                                   \
-    require_floating(#name, input);                                                    \
-    return map(#name, input, []<class T>(T x) -> T { return static_cast<T>(value); }); \
+#define ATTUNE_FUNCTION(name, kept, value, gradient)                             \
+  Tensor name(const Tensor& x) {                                                 \
+    require_floating(#name, x);                                                  \
+    return computed(                                                             \
+        #name, [](auto... of) { simd::apply(simd::Function::name, of...); }, x); \
   }
-#define ATTUNE_SIMD_FUNCTION(name, kept, gradient)                                \
-  Tensor name(const Tensor& x) {                                                  \
-    Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), #name);                \
-    const auto compute = [](Index begin, Index end, const auto* from, auto* to) { \
-      simd::name(from + begin, to + begin, end - begin);                          \
-    };                                                                            \
-    parallel_rows(#name, std::tie(x, y), x.size(), elementwise_tile, compute);    \
-    return y;                                                                     \
-  }
-ATTUNE_SIMD_FUNCTION(gelu, x, )
 #include <attune/tensor/functions.inc>
 
-Tensor gelu_backward(const Tensor& x, const Tensor& dy) {
-  Tensor dx = Tensor::uninitialized(x.shape(), x.dtype());
-  const auto compute = []<class T>(Index begin, Index end, const T* of, const T* from, T* to) {
-    simd::gelu_backward(of + begin, from + begin, to + begin, end - begin);
-  };
-  parallel_rows("gelu", std::tie(x, dy, dx), x.size(), elementwise_tile, compute);
-  return dx;
+Tensor detail::function_gradient(const char* operation, simd::Function f, const Tensor& dy,
+                                 const Tensor& kept) {
+  return computed(
+      operation, [f](auto... of) { simd::apply_gradient(f, of...); }, dy, kept);
 }
 Tensor power(const Tensor& a, const Tensor& b) {
-  return zip("power", a, b, [](auto x, auto y) { return std::pow(x, y); });
+  require_same_dtype("power", a, b);
+  if (a.dtype() == DType::i32) return to_i32("power", power(a.to(DType::f64), b.to(DType::f64)));
+  const Shape shape = broadcast("power", a.shape(), b.shape());
+  return computed(
+      "power", [](auto... of) { simd::power(of...); }, broadcast_to(a, shape),
+      broadcast_to(b, shape));
 }
 Tensor power(const Tensor& a, double b) {
-  return map("power", a, [b](auto x) { return std::pow(x, static_cast<decltype(x)>(b)); });
+  if (a.dtype() == DType::i32) return to_i32("power", power(a.to(DType::f64), b));
+  return computed(
+      "power", [b]<class T>(const T* x, T* y, Index n) { simd::power(x, static_cast<T>(b), y, n); },
+      a);
+}
+Tensor detail::power_gradient(const Tensor& dy, const Tensor& a, double b) {
+  return computed(
+      "power",
+      [b]<class T>(const T* d, const T* x, T* dx, Index n) {
+        simd::power_gradient(d, x, static_cast<T>(b), dx, n);
+      },
+      dy, a);
 }
 Tensor maximum(const Tensor& a, const Tensor& b) {
   return zip("maximum", a, b, [](auto x, auto y) { return x > y || x != x ? x : y; });

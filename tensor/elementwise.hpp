@@ -10,6 +10,10 @@
 
 namespace attune {
 
+namespace simd {
+enum class Function;
+}
+
 namespace detail {
 
 /// a if `first`, else b. Bit operations instead of a branch, so that loops vectorise.
@@ -46,12 +50,6 @@ struct BroadcastPlan {
   int outer_axes_ = 0;
   std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
 };
-
-/// x clamped to the finite range; NaN stays NaN.
-template <class T>
-T finite(T x) {
-  return std::clamp(x, std::numeric_limits<T>::lowest(), (std::numeric_limits<T>::max)());
-}
 
 /// One run of a BroadcastPlan. The steps are constants in each branch, so that the loops vectorise.
 /// Not inlined: the compiler does not vectorise them inside of the caller's loop.
@@ -126,12 +124,13 @@ inline Tensor operator%(const Tensor& a, double b) { return a % scalar(b, a.dtyp
 // exp, tanh, log and the other functions of one input: see functions.inc.
 #define ATTUNE_FUNCTION(name, kept, value, gradient) Tensor name(const Tensor& x);
 #include <attune/tensor/functions.inc>
+namespace detail {
+/// dx of a function for the element that it keeps, and of power.
+Tensor function_gradient(const char* operation, simd::Function f, const Tensor& dy,
+                         const Tensor& kept);
+Tensor power_gradient(const Tensor& dy, const Tensor& a, double b);
+}  // namespace detail
 
-/// x σ(2u), u = √(2/π) (x + 0.044715 x³): tanh approximation of GELU (Hendrycks and
-/// Gimpel, 2016, 2).
-Tensor gelu(const Tensor& x);
-/// dx = dy ∂gelu/∂x.
-Tensor gelu_backward(const Tensor& x, const Tensor& dy);
 /// aᵇ as std::pow computes it: NaN if a < 0 and b is not an integer.
 Tensor power(const Tensor& a, const Tensor& b);
 Tensor power(const Tensor& a, double b);

@@ -54,8 +54,8 @@ struct InPrecision : detail::ScopedValue<Precision> {
 ///
 /// Results are reproducible bit for bit with every instruction set that has fused multiply-adds
 /// (tested: "avx2", "avx3", "neon") and any number of threads: tile and block sizes are fixed,
-/// sums have a fixed number of parts, and the functions used from glibc agree. The other sets round
-/// a multiply-add twice. Products in bf16 or bf16x3 and those by a BLAS are exceptions.
+/// sums have a fixed number of parts, and exp, log, sin and so on are the library's own. The other
+/// sets round a multiply-add twice. Products in bf16 or bf16x3 and those by a BLAS are exceptions.
 std::string simd_target();
 
 }  // namespace attune

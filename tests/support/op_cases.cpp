@@ -147,6 +147,7 @@ void add_functions(List& list) {
       {"log1p", "+ A B C", log1p, [](double x) { return std::log(1 + x); }},
       {"sin", "A B C", sin, [](double x) { return std::sin(x); }},
       {"cos", "A B C", cos, [](double x) { return std::cos(x); }},
+      {"atan", "A B C", atan, [](double x) { return std::atan(x); }},
       {"erf", "A B C", erf, [](double x) { return std::erf(x); }},
       {"silu", "A B C", silu, [](double x) { return x / (1 + std::exp(-x)); }},
       {"x sign(x)", "~ A B C", [](V x) { return x * sign(x); },

@@ -51,19 +51,6 @@ HWY_INLINE void ForEach(Index n, F f) {
   for (; i < n; ++i) f(Place{one, i});
 }
 
-template <class T>
-HWY_INLINE void ExpOf(const T* x, T* y, Index n) {
-  ForEach<T>(n, [&](auto at) HWY_ATTR { at.store(Exp(at.d, at.load(x)), y); });
-}
-template <class T>
-HWY_INLINE void TanhOf(const T* x, T* y, Index n) {
-  ForEach<T>(n, [&](auto at) HWY_ATTR { at.store(Tanh(at.d, at.load(x)), y); });
-}
-template <class T>
-HWY_INLINE void SigmoidOf(const T* x, T* y, Index n) {
-  ForEach<T>(n, [&](auto at) HWY_ATTR { at.store(Sigmoid(at.d, at.load(x)), y); });
-}
-
 /// s (1 - s), the derivative of σ where its value is s.
 template <class V>
 HWY_INLINE V SigmoidSlope(V s) {
@@ -415,36 +402,6 @@ HWY_INLINE void Run(const AttentionGradientRow<T> row, Index n) {
   });
 }
 
-/// σ(2u) of `gelu`:  2u = x (a + b x²),  a = 2 √(2/π)
-constexpr double kGeluA = 1.5957691216057308, kGeluB = 0.044715 * kGeluA;
-template <class D, class V>
-HWY_INLINE V GeluGate(D d, V x) {
-  using T = hn::TFromD<D>;
-  const V factor = hn::MulAdd(hn::Mul(x, x), hn::Set(d, T(kGeluB)), hn::Set(d, T(kGeluA)));
-  return Sigmoid(d, hn::Mul(x, factor));
-}
-
-template <class T>
-HWY_INLINE void Gelu(const T* x, T* y, Index n) {
-  ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto v = math_detail::Cap<false>(at.d, std::numeric_limits<T>::lowest(), at.load(x));
-    at.store(hn::Mul(v, GeluGate(at.d, v)), y);  // -inf · 0 would be NaN
-  });
-}
-
-template <class T>
-HWY_INLINE void GeluBackward(const T* x, const T* dy, T* dx, Index n) {
-  ForEach<T>(n, [&](auto at) HWY_ATTR {
-    const auto d = at.load(dy);  // if it is 0, dx is 0 for every x
-    const auto v = hn::IfThenElse(hn::Eq(d, at.set(0)), at.set(1), at.load(x)),
-               gate = GeluGate(at.d, v);
-    // x ∂(2u)/∂x = x (a + 3 b x²). The factor that it is multiplied by is 0 before x³ overflows.
-    const auto c = hn::Clamp(v, at.set(-100), at.set(100)), c2 = hn::Mul(c, c);
-    const auto slope = hn::Mul(c, hn::MulAdd(c2, at.set(T(3 * kGeluB)), at.set(T(kGeluA))));
-    at.store(hn::Mul(d, hn::MulAdd(SigmoidSlope(gate), slope, gate)), dx);
-  });
-}
-
 template <class T>
 HWY_INLINE void AddScaled(T a, const T* x, T* y, Index n) {
   ForEach<T>(n,
@@ -561,16 +518,11 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
   ATTUNE_ROW(KERNEL, SoftmaxGradientRow, T, bits) \
   ATTUNE_ROW(KERNEL, AttentionGradientRow, T, bits) \
   ATTUNE_ROW(KERNEL, AdamRow, T, bits) \
-  KERNEL(void, ExpOf, Exp##bits, exp, (const T* x, T* y, Index n), (x, y, n)) \
-  KERNEL(void, TanhOf, Tanh##bits, tanh, (const T* x, T* y, Index n), (x, y, n)) \
-  KERNEL(void, SigmoidOf, Sigmoid##bits, sigmoid, (const T* x, T* y, Index n), (x, y, n)) \
   KERNEL(T, AdditiveScoreOf, AdditiveScore##bits, additive_score, (const T* q, const T* k, const T* v, Index n), (q, k, v, n)) \
   KERNEL(T, Dot, Dot##bits, dot, (const T* x, const T* y, Index n), (x, y, n)) \
   KERNEL(double, SumOfSquares, SumOfSquares##bits, sum_of_squares, (const T* x, Index n), (x, n)) \
   KERNEL(T, LargestOf, Largest##bits, largest, (const T* x, Index n), (x, n)) \
   KERNEL(T, SumExp, SumExp##bits, sum_exp, (const T* x, T shift, Index n, T* y), (x, shift, n, y)) \
-  KERNEL(void, Gelu, Gelu##bits, gelu, (const T* x, T* y, Index n), (x, y, n)) \
-  KERNEL(void, GeluBackward, GeluBackward##bits, gelu_backward, (const T* x, const T* dy, T* dx, Index n), (x, dy, dx, n)) \
   KERNEL(void, AddScaled, AddScaled##bits, add_scaled, (T a, const T* x, T* y, Index n), (a, x, y, n)) \
   KERNEL(void, ScaleBy, Scale##bits, scale, (T a, T* x, Index n), (a, x, n))
 // clang-format on

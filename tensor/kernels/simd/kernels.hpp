@@ -1,4 +1,4 @@
-// Vectorised inner loops: exp, tanh, σ, recurrent cells, attention, Adam, and Philox. The
+// Vectorised inner loops: recurrent cells, attention, Adam, and Philox. The
 // instruction set is selected at run time. Each function processes one row of n elements; the
 // caller loops over rows and threads. Unless documented otherwise, pointers are to n elements, and
 // outputs must not overlap inputs. Pointers need no alignment.
@@ -8,20 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <attune/tensor/kernels/simd/functions.hpp>
 #include <attune/tensor/shape.hpp>
 
 namespace attune::simd {
-
-/// y_i = e^{x_i}, tanh x_i and 1 / (1 + e^{-x_i}); y may be x. The error is at most 2 ulp for
-/// every x, subnormal values included; limits at infinities; NaN for NaN. The result of an
-/// element depends neither on its position nor on n. Requires round-to-nearest and gradual
-/// underflow (the defaults).
-template <class T>
-void exp(const T* x, T* y, Index n);
-template <class T>
-void tanh(const T* x, T* y, Index n);
-template <class T>
-void sigmoid(const T* x, T* y, Index n);
 
 /// One row of an LSTM cell. Blocks of n elements in the order i f g o:
 ///     [i f g o] = [σ σ tanh σ](xw + hw),   c = f ⊙ c_prev + i ⊙ g,   h = o ⊙ tanh(c)
@@ -155,12 +145,6 @@ struct AttentionGradientRow {
   const T* m;  // null: ones
   T shift, factor, delta;
 };
-
-/// The tanh approximation of GELU (tensor/elementwise.hpp), and its gradient dx = dy ∂y/∂x.
-template <class T>
-void gelu(const T* x, T* y, Index n);
-template <class T>
-void gelu_backward(const T* x, const T* dy, T* dx, Index n);
 
 /// One row of the gradient of a softmax cross-entropy:  dx = scale e^{x - shift} - even
 template <class T>

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -25,38 +24,29 @@ std::uint64_t stream_of(std::string_view name) {
   return h;
 }
 
-/// log(x) for x in (0, 1], from operations that IEEE 754 defines exactly (libm differs by machine):
-/// x = m 2^e, m in [1/sqrt 2, sqrt 2),  log m = 2 atanh(z),  z = (m - 1) / (m + 1), |z| < 0.172.
-double log_of(double x) {
-  int e;
-  double m = std::frexp(x, &e);
-  if (m < std::numbers::sqrt2 / 2) m *= 2, --e;
-  const double z = (m - 1) / (m + 1), z2 = z * z;
-  double series = 0;
-  for (int k = 23; k >= 1; k -= 2) series = series * z2 + 1.0 / k;
-  return e * std::numbers::ln2 + 2 * z * series;
+void require_range(double low, double high) {
+  if (!(low <= high && std::isfinite(high - low)))
+    fail("uniform", "[{}, {}) is not a finite range", low, high);
 }
 
-/// cos(2 pi u) for u in [0, 1), likewise: subtracts quarter turns, then evaluates Taylor's series.
-double cos_of_turn(double u) {
-  const int quarter = static_cast<int>(u * 4 + 0.5);                         // the nearest
-  const double a = (u - quarter * 0.25) * 2 * std::numbers::pi, a2 = a * a;  // |a| <= pi / 4
-  double cosine = 0, sine = 0;
-  for (int k = 18; k >= 2; k -= 2) {
-    cosine = (1 + cosine) * -a2 / (k * (k - 1));
-    sine = (1 + sine) * -a2 / (k * (k + 1));
-  }
-  cosine += 1;
-  sine = a * (1 + sine);
-  return std::array{cosine, -sine, -cosine, sine}[quarter & 3];
-}
-
+/// A tensor of numbers that draw(words, values, n) computes from n * width words.
 template <class Draw>
-Tensor drawn(const Shape& shape, DType dtype, Draw draw) {
-  Tensor x = Tensor::uninitialized(shape, DType::f64, "random");
-  double* values = x.mutable_data<double>();
-  for (Index i = 0; i < x.size(); ++i) values[i] = draw();
-  return x.to(dtype);
+Tensor drawn(const Shape& shape, DType dtype, Random& random, std::size_t width, const Draw& draw) {
+  if (dtype == DType::i32) return drawn(shape, DType::f64, random, width, draw).to(dtype);
+  Tensor x = Tensor::uninitialized(shape, dtype, "random");
+  parallel_rows(
+      "random", std::tie(x), x.size(), elementwise_tile, [&]<class T>(Index at, Index end, T* to) {
+        Random own = random.ahead(static_cast<std::uint64_t>(at) * width);
+        std::uint32_t words[1024];
+        while (at < end) {
+          const Index n = std::min<Index>(end - at, std::ssize(words) / static_cast<Index>(width));
+          own.bits(std::span(words, static_cast<std::size_t>(n) * width));
+          draw(words, to + at, n);
+          at += n;
+        }
+      });
+  random = random.ahead(static_cast<std::uint64_t>(x.size()) * width);
+  return x;
 }
 
 }  // namespace
@@ -104,8 +94,7 @@ double Random::uniform() {
 }
 
 double Random::uniform(double low, double high) {
-  if (!(low <= high && std::isfinite(high - low)))
-    fail("uniform", "[{}, {}) is not a finite range", low, high);
+  require_range(low, high);
   return low + (high - low) * uniform();
 }
 
@@ -120,8 +109,10 @@ Index Random::below(Integer n) {
 }
 
 double Random::normal() {
-  const double radius = std::sqrt(-2 * log_of(1 - uniform()));
-  return radius * cos_of_turn(uniform());
+  const std::array words{bits(), bits(), bits(), bits()};
+  double result;
+  simd::normal(words.data(), &result, 1);
+  return result;
 }
 
 Random Random::from(const State& state) {
@@ -152,26 +143,35 @@ std::vector<std::uint32_t> shuffled(Integer n, Random random) {
 }
 
 Tensor normal(const Shape& shape, Random& random, DType dtype) {
-  return drawn(shape, dtype, [&] { return random.normal(); });
+  return drawn(shape, dtype, random, 4, [](auto... of) { simd::normal(of...); });
 }
 
 Tensor uniform(const Shape& shape, Random& random, double low, double high, DType dtype) {
+  require_range(low, high);
   // Rounding, to f32 above all, could give `high` itself.
   const double last = dtype == DType::f32 ? ::nextafterf(high, low) : std::nextafter(high, low);
-  return drawn(shape, dtype, [&] { return std::min(random.uniform(low, high), last); });
+  return drawn(shape, dtype, random, 2, [=](const std::uint32_t* words, auto* y, Index n) {
+    simd::uniform(words, low, high - low, last, y, n);
+  });
 }
 
 Tensor bernoulli(const Shape& shape, Random& random, double p, DType dtype) {
   if (!(p >= 0 && p <= 1)) fail("bernoulli", "p = {} is not in 0 to 1", p);
-  return drawn(shape, dtype, [&] { return random.uniform() < p ? 1.0 : 0.0; });
+  return drawn(shape, dtype, random, 2, [=]<class T>(const std::uint32_t* words, T* y, Index n) {
+    double u[512];
+    simd::uniform(words, 0, 1, 1, u, n);
+    for (Index i = 0; i < n; ++i) y[i] = T(u[i] < p);
+  });
 }
 
 Tensor integers(const Shape& shape, Random& random, Integer low, Integer high) {
   if (low >= high) fail("integers", "the range {} to {} (exclusive) is empty", low, high);
   if (low < std::numeric_limits<std::int32_t>::min() || high > Index{1} << 31)
     fail("integers", "the range {} to {} (exclusive) does not fit in i32", low, high);
-  return drawn(shape, DType::i32,
-               [&] { return static_cast<double>(low + random.below(high - low)); });
+  Tensor x = Tensor::uninitialized(shape, DType::i32, "random");
+  for (std::int32_t& v : std::span(x.mutable_data<std::int32_t>(), x.size()))
+    v = static_cast<std::int32_t>(low + random.below(high - low));
+  return x;
 }
 
 Tensor permutation(Integer n, Random& random) {

@@ -501,6 +501,94 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
   }
 }
 
+/// A register of pairs of words, the first in the lower half.
+template <class D>
+HWY_INLINE auto PairsAt(D, const std::uint32_t* words) {
+  const hn::RebindToUnsigned<D> bits;
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(bits, std::uint64_t{words[1]} << 32 | words[0]);
+#else
+  return hn::BitCast(bits, hn::LoadU(hn::Repartition<std::uint32_t, D>(), words));
+#endif
+}
+
+/// The leading 53 bits of pairs of words, as numbers in [0, 1).
+template <class D, class Bits>
+HWY_INLINE hn::Vec<D> UnitOf(D d, Bits pairs) {
+  const hn::RebindToUnsigned<D> bits;
+  const auto integer = [&](Bits x) HWY_ATTR {  // to double, by the lowest bits of 2^52
+    const auto offset = hn::Set(d, 0x1p52);
+    return hn::Sub(hn::BitCast(d, hn::Or(x, hn::BitCast(bits, offset))), offset);
+  };
+  const auto first = integer(hn::And(pairs, hn::Set(bits, 0xFFFFFFFF)));
+  return hn::MulAdd(first, hn::Set(d, 0x1p-32),
+                    hn::Mul(integer(hn::ShiftRight<43>(pairs)), hn::Set(d, 0x1p-53)));
+}
+
+/// x rounded to the elements of `narrow`.
+template <class D, class V>
+HWY_INLINE hn::Vec<D> Rounded(D narrow, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == sizeof(double))
+    return x;
+  else
+    return hn::DemoteTo(narrow, x);
+}
+
+/// y = f(d, narrow, words), where f computes a register of T, as many as d has doubles, from `width`
+/// words each.
+template <Index width, class T, class F>
+HWY_INLINE void Draw(const std::uint32_t* words, T* y, Index n, F f) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const Index lanes = LanesOf(d);
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, narrow, words + width * i), narrow, y + i);
+  if (i >= n) return;
+  std::uint32_t rest[width * hn::MaxLanes(d)] = {};
+  HWY_ALIGN T last[hn::MaxLanes(narrow)];
+  std::copy(words + width * i, words + width * n, rest);
+  hn::Store(f(d, narrow, rest), narrow, last);
+  std::copy_n(last, n - i, y + i);
+}
+
+template <class T>
+HWY_INLINE void Uniform(const std::uint32_t* words, double low, double range, double last, T* y,
+                        Index n) {
+  Draw<2>(words, y, n, [&](auto d, auto narrow, const std::uint32_t* from) HWY_ATTR {
+    const auto u = UnitOf(d, PairsAt(d, from));
+    const auto x = hn::Add(hn::Set(d, low), hn::Mul(hn::Set(d, range), u));
+    return Rounded(narrow, hn::Min(x, hn::Set(d, last)));
+  });
+}
+
+/// √(-2 ln w) cos(2π v) for w = 1 - u. In f32, w is rounded, and its logarithm corrected for that.
+template <class T>
+HWY_INLINE void Normal(const std::uint32_t* words, T* y, Index n) {
+  Draw<4>(words, y, n, [&](auto d, auto narrow, const std::uint32_t* from) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> bits;
+    const auto low_pairs = PairsAt(d, from), high_pairs = PairsAt(d, from + 2 * hn::Lanes(d));
+#if HWY_TARGET == HWY_SCALAR
+    const auto pair_u = low_pairs, pair_v = high_pairs;
+#else
+    const auto pair_u = hn::ConcatEven(bits, high_pairs, low_pairs);
+    const auto pair_v = hn::ConcatOdd(bits, high_pairs, low_pairs);
+#endif
+    const auto v = UnitOf(d, pair_v), round = hn::Set(d, 0x1.8p52);
+    const auto turns = hn::MulAdd(v, hn::Set(d, 4.0), round);
+    const auto rest = hn::NegMulAdd(hn::Sub(turns, round), hn::Set(d, 0.25), v);  // exact
+    const auto cosine =
+        math_detail::SinOfTurn<T>(d, hn::Mul(rest, hn::Set(d, 2 * std::numbers::pi)),
+                                  hn::Add(hn::BitCast(bits, turns), hn::Set(bits, 1)));
+    const auto exact = hn::Sub(hn::Set(d, 1.0), UnitOf(d, pair_u));
+    const auto w = Rounded(narrow, exact);
+    auto low = hn::Zero(narrow);
+    if constexpr (sizeof(T) < sizeof(double))
+      low = hn::Div(hn::DemoteTo(narrow, hn::Sub(exact, hn::PromoteTo(d, w))), w);
+    const auto log = math_detail::LogOfFinite(narrow, w, low);
+    return hn::Mul(hn::Sqrt(hn::Mul(log, hn::Set(narrow, -2))), Rounded(narrow, cosine));
+  });
+}
+
 // clang-format off
 #define ATTUNE_ROW(KERNEL, Row, T, bits) \
   KERNEL(void, Run, Row##bits, run, (const Row<T>& row, Index n), (row, n))
@@ -518,6 +606,8 @@ void Philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::
   ATTUNE_ROW(KERNEL, SoftmaxGradientRow, T, bits) \
   ATTUNE_ROW(KERNEL, AttentionGradientRow, T, bits) \
   ATTUNE_ROW(KERNEL, AdamRow, T, bits) \
+  KERNEL(void, Uniform, Uniform##bits, uniform, (const std::uint32_t* words, double low, double range, double last, T* y, Index n), (words, low, range, last, y, n)) \
+  KERNEL(void, Normal, Normal##bits, normal, (const std::uint32_t* words, T* y, Index n), (words, y, n)) \
   KERNEL(T, AdditiveScoreOf, AdditiveScore##bits, additive_score, (const T* q, const T* k, const T* v, Index n), (q, k, v, n)) \
   KERNEL(T, Dot, Dot##bits, dot, (const T* x, const T* y, Index n), (x, y, n)) \
   KERNEL(double, SumOfSquares, SumOfSquares##bits, sum_of_squares, (const T* x, Index n), (x, n)) \

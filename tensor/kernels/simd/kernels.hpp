@@ -191,4 +191,11 @@ const char* target();
 void philox(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::size_t count,
             std::uint32_t* words);
 
+/// min(low + range u, last), where u in [0, 1) is the leading 53 bits of two words (of 2n).
+template <class T>
+void uniform(const std::uint32_t* words, double low, double range, double last, T* y, Index n);
+/// Standard normal numbers √(-2 ln(1 - u)) cos(2π v), where u and v are of two words each (of 4n).
+template <class T>
+void normal(const std::uint32_t* words, T* y, Index n);
+
 }  // namespace attune::simd

@@ -9,6 +9,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/scores.hpp>
+#include <attune/tensor/kernels/simd/functions.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 
@@ -140,7 +141,7 @@ struct Rotation {
   Rotation(const Tensor& positions, Index size, double base, DType dtype) {
     const Tensor i = arange(size / 2, DType::f64);
     const Tensor p = positions.to(DType::f64).reshape(positions.shape().inserted(-1, 1));
-    const Tensor angle = p * exp(i * (-2 * std::log(base) / static_cast<double>(size)));
+    const Tensor angle = p * exp(i * (-2 * simd::log(base) / static_cast<double>(size)));
     cos = attune::cos(angle).to(dtype), sin = attune::sin(angle).to(dtype);
   }
   Tensor cos, sin;

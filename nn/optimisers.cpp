@@ -103,8 +103,8 @@ std::string Adam::unusable(const Gradients& gradients) const {
 
 void Adam::update(std::size_t i, Tensor w, const Tensor& gradient) {
   const auto t = static_cast<double>(steps_);
-  const double rate = rate_ / (1 - std::pow(options_.beta1, t)),
-               root = 1 / std::sqrt(1 - std::pow(options_.beta2, t)),
+  const double rate = rate_ / (1 - simd::power(options_.beta1, t)),
+               root = 1 / std::sqrt(1 - simd::power(options_.beta2, t)),
                decay = decays_[i] ? rate_ * weight_decay_ : 0;
   const auto compute = [&]<class T>(Index begin, Index end, const T* g, T* to, T* m, T* v) {
     simd::run(simd::AdamRow<T>{.w = to + begin,

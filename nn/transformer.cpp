@@ -7,6 +7,7 @@
 #include <attune/nn/transformer.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/kernels/simd/functions.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune::nn {
@@ -61,9 +62,9 @@ Tensor sinusoids(Index begin, Index end, Index size) {
   double* p = table.mutable_data<double>();
   for (Index t = begin; t < end; ++t) {
     for (Index i = 0; i < size; ++i) {
-      const double wavelength = std::pow(10000.0, static_cast<double>(i / 2 * 2) / size);
+      const double wavelength = simd::power(10000.0, i / 2 * 2 / static_cast<double>(size));
       const double angle = static_cast<double>(t) / wavelength;
-      *p++ = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
+      *p++ = i % 2 == 0 ? simd::sin(angle) : simd::cos(angle);
     }
   }
   return table;

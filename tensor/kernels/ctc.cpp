@@ -6,6 +6,7 @@
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/kernels/ctc.hpp>
 #include <attune/tensor/kernels/normalize.hpp>
+#include <attune/tensor/kernels/simd/functions.hpp>
 #include <attune/tensor/loops.hpp>
 #include <attune/tensor/shape_check.hpp>
 
@@ -52,18 +53,37 @@ LabelStates label_states(const CtcInput& input, Index b, Index frames, Index lab
 /// (frames, states): the log-probability of the label of each state at each frame.
 using Lattice = std::vector<double>;
 
+/// y_i = log_add of terms 3i, 3i + 1 and 3i + 2, which are overwritten.
+void log_add_all(std::vector<double>& terms, std::vector<double>& y) {
+  const Index n = std::ssize(y);
+  for (Index i = 0; i < n; ++i) {
+    double* const of = &terms[3 * i];
+    const double m = std::max({of[0], of[1], of[2]}), shift = m == log_zero ? 0 : m;
+    y[i] = m == log_zero ? of[0] + of[1] + of[2] : m;  // NaN if any is: std::max may skip it
+    for (int k = 0; k < 3; ++k) of[k] -= shift;
+  }
+  simd::exp(terms.data(), terms.data(), 3 * n);
+  for (Index i = 0; i < n; ++i) terms[i] = terms[3 * i] + terms[3 * i + 1] + terms[3 * i + 2];
+  simd::log(terms.data(), terms.data(), n);
+  for (Index i = 0; i < n; ++i) y[i] += terms[i];
+}
+
 /// log α of the paper: of all paths to a state, including the state's label at that frame.
 Lattice forward_variables(const LabelStates& s, const Lattice& y) {
   const Index n = s.size();
   Lattice alpha(y.size(), log_zero);
   alpha[0] = y[0];
   if (n > 1) alpha[1] = y[1];
+  std::vector<double> terms(3 * n), sums(n);
   for (Index t = 1; t < s.frames; ++t) {
     const double* before = &alpha[(t - 1) * n];
     for (Index i = 0; i < n; ++i) {
-      alpha[t * n + i] = y[t * n + i] + log_add(before[i], i >= 1 ? before[i - 1] : log_zero,
-                                                s.skips[i] ? before[i - 2] : log_zero);
+      terms[3 * i] = before[i];
+      terms[3 * i + 1] = i >= 1 ? before[i - 1] : log_zero;
+      terms[3 * i + 2] = s.skips[i] ? before[i - 2] : log_zero;
     }
+    log_add_all(terms, sums);
+    for (Index i = 0; i < n; ++i) alpha[t * n + i] = y[t * n + i] + sums[i];
   }
   return alpha;
 }
@@ -74,17 +94,21 @@ template <class F>
 void for_posteriors(const LabelStates& s, const Lattice& y, const Lattice& alpha, double total,
                     F f) {
   const Index n = s.size();
-  std::vector<double> beta(n, log_zero), after(n);
+  std::vector<double> beta(n, log_zero), after(n), posterior(n), terms(3 * n);
   for (Index i = std::max<Index>(0, n - 2); i < n; ++i) beta[i] = 0;
   for (Index t = s.frames - 1; t >= 0; --t) {
     for (Index i = 0; i < n; ++i) {
-      f(t, i, std::exp(alpha[t * n + i] + beta[i] - total));
+      posterior[i] = alpha[t * n + i] + beta[i] - total;
       after[i] = beta[i] + y[t * n + i];
     }
+    simd::exp(posterior.data(), posterior.data(), n);
     for (Index i = 0; i < n; ++i) {
-      beta[i] = log_add(after[i], i + 1 < n ? after[i + 1] : log_zero,
-                        i + 2 < n && s.skips[i + 2] ? after[i + 2] : log_zero);
+      f(t, i, posterior[i]);
+      terms[3 * i] = after[i];
+      terms[3 * i + 1] = i + 1 < n ? after[i + 1] : log_zero;
+      terms[3 * i + 2] = i + 2 < n && s.skips[i + 2] ? after[i + 2] : log_zero;
     }
+    log_add_all(terms, beta);
   }
 }
 
@@ -115,7 +139,10 @@ Ctc ctc(const CtcInput& input, bool with_gradient) {
       for (auto label : s.label) y.push_back(of_labels[at(t) * v + label]);
     const Lattice alpha = forward_variables(s, y);
     // All paths end in the last label or in the blank after it.
-    const double total = log_add(alpha.back(), s.size() > 1 ? alpha.end()[-2] : log_zero);
+    std::vector<double> last{alpha.back(), s.size() > 1 ? alpha.end()[-2] : log_zero, log_zero},
+        of_all(1);
+    log_add_all(last, of_all);
+    const double total = of_all[0];
     loss[b] = static_cast<T>(-total);
     if (total == log_zero) no_gradient_from(0);
     if (!d || total == log_zero) return;

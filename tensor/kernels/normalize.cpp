@@ -119,7 +119,7 @@ Tensor log_sum_exp_along(const Tensor& x, int axis) {
   fill(y, -std::numeric_limits<double>::infinity());  // the result of an empty axis
   const auto compute = [&]<class T>(auto block, const T* from, T* to) {
     for_log_sums(view, block, from, [&](Index j, const T*, const LogSum<T>& sum) {
-      to[view.reduced(j)] = static_cast<T>(sum.shift + std::log(sum.total));
+      to[view.reduced(j)] = static_cast<T>(sum.shift + simd::log(double{sum.total}));
     });
   };
   view.for_blocks(std::tie(x, y), compute);
@@ -230,7 +230,7 @@ Tensor log_softmax(const Tensor& x, Integer axis) {
   Tensor y = Tensor::uninitialized(x.shape(), x.dtype(), "log_softmax");
   const auto compute = [&]<class T>(auto block, const T* from, T* to) {
     for_log_sums(view, block, from, [&](Index j, const T* row, const LogSum<T>& sum) {
-      const T log_total = sum.total == 0 ? T(0) : static_cast<T>(std::log(sum.total));
+      const T log_total = sum.total == 0 ? T(0) : static_cast<T>(simd::log(double{sum.total}));
       const auto write = [=, n = view.n, out = to + j, shift = sum.shift](auto step) {
         for (Index k = 0; k < n; ++k) out[k * step] = row[k] - shift - log_total;
       };
@@ -255,7 +255,7 @@ CrossEntropy cross_entropy_forward(const Tensor& logits, const Tensor& targets, 
     const T* from = x + row * v;
     const LogSum<T> sum = log_sum_of_row(from, v);
     const double shift = sum.shift, total = sum.total, epsilon = smoothing.epsilon;
-    double value = std::log(total) - (1 - epsilon) * (from[target[row]] - shift);
+    double value = simd::log(total) - (1 - epsilon) * (from[target[row]] - shift);
     if (epsilon > 0) {
       const auto below = [&](Index i) { return from[i] - shift; };
       double total_below = sum_in_lanes(v, below);

@@ -197,7 +197,9 @@ Gradients gradients_of(const Var& y, const Tensor& dy, const std::vector<Var>* v
   BackwardWalk walk;
   if (variables) walk.restrict_to(*variables, *y.node().get());
   detail::Target root{y.node(), y.output()};
-  walk.slot(root).add(dy.clone());
+  // A copy if it was written to since it was created: that may be after the forward pass.
+  const detail::Buffer& buffer = detail::buffer_of(dy);
+  walk.slot(root).add(buffer.modified_at > buffer.created_at ? dy.clone() : dy);
   return walk.run();
 }
 

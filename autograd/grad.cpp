@@ -63,10 +63,10 @@ class GradWalk {
   bool needed(const detail::Target& input) const {
     return input.node && leading_.contains(input.node.get());
   }
-  SlotOf<Var>& slot(detail::Node& node, std::uint32_t output) {
+  SlotOf<Var>& slot(detail::Node& node, std::uint8_t output) {
     std::vector<SlotOf<Var>>& all = slots_[&node];
     if (all.empty())
-      for (const auto& one : node.outputs) all.emplace_back(one.shape);
+      for (const auto& one : node.outputs()) all.emplace_back(one.shape);
     return all[output];
   }
 
@@ -197,7 +197,7 @@ Var recompute(const std::function<Var(const Var&)>& f, const Var& x) {
   }
   edge->ends = edge->inputs;
   const Tensor value = y.value();
-  detail::NodePointer node(new detail::Node("recompute", false, std::span(&value, 1)));
+  detail::NodePointer node(detail::Node::make("recompute", false, std::span(&value, 1), 0));
   node->edges = edge.release();
   return Var(value, std::move(node), 0);
 }

@@ -48,14 +48,37 @@ Tensor without_discarded(const Tensor& a, const Tensor& b) {
 
 namespace detail {
 
-Node::Node(const char* operation, bool is_leaf, std::span<const Tensor> values)
-    : id(observe()), operation(operation), is_leaf(is_leaf), outputs(values.size()) {
+Node* Node::make(const char* operation, bool is_leaf, std::span<const Tensor> values,
+                 std::size_t edge) {
+  // Two edges that capture a Var each fit into 320 bytes.
+  constexpr std::size_t line = 64, least = 320, most = 16 * line;
+  const std::size_t own = sizeof(Node) + values.size() * sizeof(Output);
+  const std::size_t bytes = is_leaf ? own : std::max(least, own + edge <= most ? own + edge : own);
+  Node* const node = new (cache_allocate(bytes, Fit::own_class).memory) Node;
+  node->lines = static_cast<std::uint8_t>((bytes + line - 1) / line);
+  node->output_count = static_cast<std::uint8_t>(values.size());
+  node->is_leaf = is_leaf;
+  node->operation = operation;
   for (std::size_t i = 0; i < values.size(); ++i)
-    outputs[i] = {values[i].shape(), values[i].dtype()};
+    new (&node->outputs()[i]) Output{values[i].shape(), values[i].dtype()};
+  return node;
+}
+
+void* Node::allocate_edge(std::size_t bytes, std::size_t alignment, std::size_t& used) {
+  if (used == 0) used = sizeof(Node) + output_count * sizeof(Output);
+  const std::size_t begin = (used + alignment - 1) / alignment * alignment;
+  if (begin + bytes > std::size_t{64} * lines) return Edge::operator new(bytes);
+  used = begin + bytes;
+  return reinterpret_cast<std::byte*>(this) + begin;
 }
 
 void Node::release_edges() {
-  while (edges) delete std::exchange(edges, edges->next);
+  const auto begin = reinterpret_cast<std::uintptr_t>(this);
+  while (edges) {
+    Edge* const edge = std::exchange(edges, edges->next);
+    const bool in_block = reinterpret_cast<std::uintptr_t>(edge) - begin < std::size_t{64} * lines;
+    in_block ? edge->~Edge() : delete edge;
+  }
 }
 
 void destroy(Node* node) {
@@ -64,7 +87,8 @@ void destroy(Node* node) {
   freeing = true;
   while (Node* next = waiting) {
     waiting = next->next_waiting;
-    delete next;
+    next->release_edges();
+    cache_free(next, std::size_t{64} * next->lines);
   }
   freeing = false;
 }

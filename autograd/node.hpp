@@ -41,6 +41,9 @@ class SlotOf<Tensor> {
   /// The sum so far, without deferred products. Undefined before the first contribution.
   Tensor sum() const { return sum_; }
 
+  /// The shape of x.
+  const Shape& shape() const& { return shape_; }
+
   /// Used by backward only: `begin` is called first, `finish` last. `finish` returns the gradient.
   void begin(const Shape& shape, DType dtype) { shape_ = shape, dtype_ = dtype; }
   Tensor finish();
@@ -65,7 +68,7 @@ namespace detail {
 /// Maximum number of inputs of a joint pullback.
 inline constexpr std::size_t max_joint_inputs = 8;
 
-/// Base of graph objects: allocates them from the cache of freed blocks.
+/// Base of edges and gradients: allocates them from the cache of freed blocks.
 struct CacheAllocated {
   static void* operator new(std::size_t bytes) {
     return cache_allocate(bytes, Fit::own_class).memory;
@@ -84,7 +87,7 @@ using NodePointer = IntrusivePtr<Node>;
 /// Identifies an input of an operation: output number `output` of a node.
 struct Target {
   NodePointer node;
-  std::uint32_t output = 0;
+  std::uint8_t output = 0;
 };
 
 /// One pullback and its inputs. A target whose node is null needs no gradient.
@@ -126,29 +129,39 @@ struct NodeGradients : CacheAllocated, PerOutput<GradientSlot> {
   const void* walk = nullptr;  // the backward that accumulates them
 };
 
-/// A recorded operation, or a variable (is_leaf).
-struct Node : CacheAllocated {
-  /// `values`: the results, whose shapes and dtypes the node keeps.
-  Node(const char* operation, bool is_leaf, std::span<const Tensor> values);
-  ~Node() { release_edges(); }
-  /// Frees the pullbacks and their captures.
-  void release_edges();
-
-  std::atomic<std::uint32_t> references{1};
-  // The time of creation on the modification clock. Inputs have smaller ids than their users: a
-  // thread receives a node of another thread before it uses it, so it draws a larger number.
-  std::uint64_t id;
-  const char* operation;
-  bool is_leaf;
-  bool walked = false;  // backward has run; the pullbacks are freed
-  Edge* edges = nullptr;
-  NodeGradients* gradients = nullptr;
-  Node* next_waiting = nullptr;  // in the list of nodes to be freed
+/// A recorded operation, or a variable (is_leaf). One block of memory holds the node, the shapes of
+/// its results, and as many edges as fit into the rest: a graph of many tiny operations is limited
+/// by the time to fetch it from memory.
+struct Node {
   struct Output {
-    Shape shape;
+    [[no_unique_address]] Shape shape;
     DType dtype = DType::f32;
   };
-  PerOutput<Output> outputs;
+
+  /// `values`: the results, whose shapes and dtypes the node keeps. `edge`: bytes of the first edge.
+  static Node* make(const char* operation, bool is_leaf, std::span<const Tensor> values,
+                    std::size_t edge);
+
+  std::span<Output> outputs() { return {reinterpret_cast<Output*>(this + 1), output_count}; }
+  /// Frees the pullbacks and their captures.
+  void release_edges();
+  /// Memory for an edge: in the node's block, if the edge fits behind the first `used` bytes.
+  void* allocate_edge(std::size_t bytes, std::size_t alignment, std::size_t& used);
+
+  std::atomic<std::uint32_t> references{1};
+  std::uint8_t lines;  // of 64 bytes in the block
+  std::uint8_t output_count;
+  bool is_leaf;
+  bool walked = false;  // backward has run; the pullbacks are freed
+  // The time of creation on the modification clock. Inputs have smaller ids than their users: a
+  // thread receives a node of another thread before it uses it, so it draws a larger number.
+  std::uint64_t id = observe();
+  const char* operation;
+  Edge* edges = nullptr;
+  union {
+    NodeGradients* gradients = nullptr;
+    Node* next_waiting;  // in the list of nodes to be freed
+  };
 };
 
 }  // namespace detail

@@ -105,15 +105,21 @@ Var sum_to(const Var& x, const Shape& shape) {
   });
 }
 
+/// dx += dy, summed along the axes along which x was broadcast.
+template <class V>
+void add_sum(SlotOf<V>& dx, const V& dy) {
+  dx.add(sum_to(dy, dx.shape()));
+}
+
 /// y is a where chosen() is 1, else b. The selected operand gets the gradient.
 template <class Chosen>
 Var either(OperationName operation, const Tensor& y, const Var& a, const Var& b, Chosen chosen) {
-  const auto share = [=](const auto& dy, const Shape& shape, bool of_a) {
-    return sum_to(selected(operation, dy, chosen(), of_a), shape);
+  const auto share = [=](bool of_a) {
+    return [=]<class V>(const V& dy, SlotOf<V>& dx) {
+      add_sum(dx, selected(operation, dy, chosen(), of_a));
+    };
   };
-  return record(operation, y)
-      .wrt(a, [=, shape = a.shape()](const auto& dy) { return share(dy, shape, true); })
-      .wrt(b, [=, shape = b.shape()](const auto& dy) { return share(dy, shape, false); });
+  return record(operation, y).wrt(a, share(true)).wrt(b, share(false));
 }
 
 /// dy of a reduction over `axes`, broadcast along the reduced axes.
@@ -137,29 +143,25 @@ std::vector<Tensor> values_of(const std::vector<Var>& vars) {
 
 Var operator+(const Var& a, const Var& b) {
   return record("add", a.value() + b.value())
-      .wrt(a, [shape = a.shape()](const auto& dy) { return sum_to(dy, shape); })
-      .wrt(b, [shape = b.shape()](const auto& dy) { return sum_to(dy, shape); });
+      .wrt(a, []<class V>(const V& dy, SlotOf<V>& da) { add_sum(da, dy); })
+      .wrt(b, []<class V>(const V& dy, SlotOf<V>& db) { add_sum(db, dy); });
 }
 
 Var operator-(const Var& a, const Var& b) {
   return record("subtract", a.value() - b.value())
-      .wrt(a, [shape = a.shape()](const auto& dy) { return sum_to(dy, shape); })
-      .wrt(b, [shape = b.shape()](const auto& dy) { return -sum_to(dy, shape); });
+      .wrt(a, []<class V>(const V& dy, SlotOf<V>& da) { add_sum(da, dy); })
+      .wrt(b, []<class V>(const V& dy, SlotOf<V>& db) { db.add(-sum_to(dy, db.shape())); });
 }
 
 Var operator*(const Var& a, const Var& b) {
   return record("multiply", a.value() * b.value())
-      .wrt(a, [b, shape = a.shape()]<class V>(
-                  const V& dy) { return sum_to(times(dy, captured<V>(b)), shape); })
-      .wrt(b, [a, shape = b.shape()]<class V>(const V& dy) {
-        return sum_to(times(dy, captured<V>(a)), shape);
-      });
+      .wrt(a, [b]<class V>(const V& dy, SlotOf<V>& da) { add_sum(da, times(dy, captured<V>(b))); })
+      .wrt(b, [a]<class V>(const V& dy, SlotOf<V>& db) { add_sum(db, times(dy, captured<V>(a))); });
 }
 
 Var operator/(const Var& a, const Var& b) {
   return record("divide", a.value() / b.value())
-      .wrt(a, [b, shape = a.shape()]<class V>(
-                  const V& dy) { return sum_to(over(dy, captured<V>(b)), shape); })
+      .wrt(a, [b]<class V>(const V& dy, SlotOf<V>& da) { add_sum(da, over(dy, captured<V>(b))); })
       .wrt(b, [b]<class V>(const V& dy, const V& y) {
         return sum_to(over(V(-times(dy, y)), captured<V>(b)), b.shape());
       });

@@ -29,6 +29,7 @@ template <>
 class SlotOf<Var> {
  public:
   explicit SlotOf(const Shape& shape) : shape_(shape) {}
+  const Shape& shape() const& { return shape_; }
   void add(const Var& gradient);
   /// As SlotOf<Tensor>::add_product.
   void add_product(const Var& a, const Var& b, Integer column = 0);
@@ -223,7 +224,7 @@ class Recording {
     check_output(0);
     return Var(std::move(values_[0]), std::move(node_), 0);
   }
-  Var output(std::uint32_t i) const {
+  Var output(std::uint8_t i) const {
     check_output(i);
     return Var(values_[i], node_, i);
   }
@@ -243,10 +244,15 @@ class Recording {
     std::array<detail::Target, N> targets;
     for (std::size_t i = 0; i < N; ++i)
       targets[i] = {inputs[i].get().node(), inputs[i].get().output()};
-    add(new detail::EdgeOf<N, decltype(make())>(std::move(targets), make()));
+    using Edge = detail::EdgeOf<N, decltype(make())>;
+    add(::new (allocate_edge(sizeof(Edge), alignof(Edge))) Edge(std::move(targets), make()));
     return *this;
   }
-  void add(detail::Edge* edge);
+  void* allocate_edge(std::size_t bytes, std::size_t alignment);
+  void add(detail::Edge* edge) {  // pullbacks run in the order of their declaration
+    (last_ ? last_->next : node_->edges) = edge;
+    last_ = edge;
+  }
   void check_output(std::uint32_t i) const {
     if (detail::detects_anomaly()) [[unlikely]]
       detail::check_result(operation_, values_[i], inputs_);
@@ -256,6 +262,7 @@ class Recording {
   detail::PerOutput<Tensor> values_;
   detail::NodePointer node_;
   detail::Edge* last_ = nullptr;  // last edge of the node
+  std::size_t used_ = 0;          // bytes of the node's block
   std::vector<Var> inputs_;       // set only while anomalies are detected
 };
 

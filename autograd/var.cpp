@@ -20,7 +20,7 @@ Var Var::operator[](Integer t) const {
 
 Var variable(Tensor value) {
   if (!value.defined() || !is_floating(value.dtype())) fail_not_floating("variable", value);
-  detail::NodePointer node(new detail::Node("variable", true, std::span(&value, 1)));
+  detail::NodePointer node(detail::Node::make("variable", true, std::span(&value, 1), 0));
   return Var(std::move(value), std::move(node), 0);
 }
 

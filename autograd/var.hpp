@@ -38,15 +38,15 @@ class Var {
   Var operator[](Integer t) const;
 
   /// For the implementation of operations: the value as output number `output` of a node.
-  Var(Tensor value, detail::NodePointer node, std::uint32_t output)
-      : value_(std::move(value)), node_(std::move(node)), output_(output) {}
+  Var(Tensor value, detail::NodePointer node, std::uint8_t output)
+      : value_(std::move(value)), output_(output), node_(std::move(node)) {}
   detail::NodePointer node() const { return node_; }
-  std::uint32_t output() const { return output_; }
+  std::uint8_t output() const { return output_; }
 
  private:
-  Tensor value_;
+  [[no_unique_address]] Tensor value_;
+  std::uint8_t output_ = 0;
   detail::NodePointer node_;
-  std::uint32_t output_ = 0;
 };
 
 /// Prints the value as a Tensor.

@@ -9,9 +9,10 @@ namespace attune {
 
 void detail::flags_like_D_GLIBCXX_DEBUG_must_match_the_library(std::vector<int>, std::string) {}
 
-Shape::Shape(std::span<const Index> extents, Index open) : rank_(static_cast<int>(extents.size())) {
-  if (rank_ > max_rank)
+Shape::Shape(std::span<const Index> extents, Index open) {
+  if (extents.size() > max_rank)
     fail("shape", fmt::format("{} has more than {} axes", to_string(extents), max_rank));
+  rank_ = static_cast<std::int8_t>(extents.size());
   std::ranges::replace_copy(extents, extents_.begin(), -1, open);
   check_extents();
 }
@@ -33,7 +34,7 @@ Shape Shape::without(Integer axis) const {
   Shape result = *this;
   auto at = result.extents_.begin() + this->axis(axis);
   std::copy(at + 1, result.extents_.begin() + rank_, at);
-  result.extents_[--result.rank_] = 0;
+  result.extents_[--result.rank_] = 1;
   return result;
 }
 

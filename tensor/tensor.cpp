@@ -61,12 +61,11 @@ Tensor sequence(const char* operation, Index n, DType dtype, F f) {
 }  // namespace
 
 Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view operation) {
-  const Index size = shape.size();
   // Where addresses have 32 bits, what they cannot reach must not wrap.
-  const auto bytes = static_cast<std::size_t>(
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(size) * size_of(dtype), PTRDIFF_MAX));
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(
+      static_cast<std::uint64_t>(shape.size()) * size_of(dtype), PTRDIFF_MAX));
   try {
-    return {detail::IntrusivePtr(detail::make_buffer(bytes)), size, shape, dtype};
+    return {detail::IntrusivePtr(detail::make_buffer(bytes)), shape, dtype};
   } catch (const OutOfMemory&) {
     throw OutOfMemory(operation, fmt::format("{} {}", to_string(shape), name_of(dtype)), bytes);
   }
@@ -75,7 +74,7 @@ Tensor Tensor::uninitialized(const Shape& shape, DType dtype, std::string_view o
 template <class T, DType dtype>
 Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
   Tensor result = uninitialized(shape, dtype);
-  if (static_cast<Index>(values.size()) != result.size_)
+  if (static_cast<Index>(values.size()) != result.size())
     fail("tensor", "{} values were given for {}", values.size(), shape);
   std::ranges::copy(values, result.mutable_data<T>());
   return result;
@@ -98,7 +97,7 @@ Index Tensor::offset_of(std::initializer_list<Integer> index) const {
 }
 
 double Tensor::item() const {
-  if (size_ != 1) fail("item", "one element was expected: {}", shape_);
+  if (size() != 1) fail("item", "one element was expected: {}", shape_);
   return visit(dtype_, [&](auto zero) { return static_cast<double>(*data<decltype(zero)>()); });
 }
 
@@ -106,7 +105,7 @@ template <class T, DType dtype>
 std::vector<T> Tensor::to_vector() const {
   require_defined("to_vector", *this);
   const Tensor x = to(dtype);
-  return {x.data<T>(), x.data<T>() + size_};
+  return {x.data<T>(), x.data<T>() + size()};
 }
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
@@ -127,7 +126,6 @@ Tensor Tensor::slice(Integer begin, Integer end) const {
   Tensor rows = *this;
   const Index row_size = shape_.product(1, rank());
   rows.shape_ = shape_.with(0, end - begin);
-  rows.size_ = (end - begin) * row_size;
   rows.offset_ += static_cast<std::size_t>(begin * row_size) * size_of(dtype_);
   return rows;
 }
@@ -141,11 +139,11 @@ Tensor Tensor::reshape(std::span<const Index> extents) const {
     if (extent == open) continue;
     fits = fits && *extent >= 0 && !__builtin_mul_overflow(known, *extent, &known);
   }
-  const bool divides = known > 0 && size_ % known == 0;
-  if (!fits || (open == extents.end() ? known != size_ : !divides))
-    fail("reshape", "{} with {} elements cannot become {}", shape_, size_, to_string(extents));
+  const bool divides = known > 0 && size() % known == 0;
+  if (!fits || (open == extents.end() ? known != size() : !divides))
+    fail("reshape", "{} with {} elements cannot become {}", shape_, size(), to_string(extents));
   Tensor result = *this;
-  result.shape_ = Shape(extents, open == extents.end() ? 0 : size_ / known);
+  result.shape_ = Shape(extents, open == extents.end() ? 0 : size() / known);
   return result;
 }
 
@@ -163,7 +161,7 @@ Tensor Tensor::to(DType dtype) const {
     visit(dtype, [&](auto to_zero) {
       using To = decltype(to_zero);
       const auto* x = data<decltype(from_zero)>();
-      std::transform(x, x + size_, result.mutable_data<To>(),
+      std::transform(x, x + size(), result.mutable_data<To>(),
                      [](auto v) { return converted<To>("to", v); });
     });
   });

@@ -58,7 +58,7 @@ class Tensor {
   Shape shape() const&& { return shape_; }
   int rank() const { return shape_.rank(); }
   Index dim(Integer axis) const { return shape_[axis]; }
-  Index size() const { return size_; }
+  Index size() const { return buffer_ ? shape_.size() : 0; }
   DType dtype() const { return dtype_; }
 
   /// Read access to the elements. Throws unless T is the element type.
@@ -134,14 +134,13 @@ class Tensor {
 
  private:
   friend detail::Buffer& detail::buffer_of(const Tensor& x);
-  Tensor(detail::IntrusivePtr<detail::Buffer> buffer, Index size, const Shape& shape, DType dtype)
-      : buffer_(std::move(buffer)), size_(size), shape_(shape), dtype_(dtype) {}
+  Tensor(detail::IntrusivePtr<detail::Buffer> buffer, const Shape& shape, DType dtype)
+      : buffer_(std::move(buffer)), shape_(shape), dtype_(dtype) {}
   Index offset_of(std::initializer_list<Integer> index) const;
 
   detail::IntrusivePtr<detail::Buffer> buffer_;
   std::size_t offset_ = 0;  // bytes from the buffer's first element
-  Index size_ = 0;
-  Shape shape_;
+  [[no_unique_address]] Shape shape_;
   DType dtype_ = DType::f32;
 };
 

@@ -93,6 +93,30 @@ TEST_CASE("backward: frees memory during the walk, and all of it at the end") {
   CHECK(buffer_statistics().in_use == before);
 }
 
+TEST_CASE("record: a node, its edges and their captures take one block of 320 bytes") {
+  const Var a = variable(ones({2})), b = variable(ones({2}));
+  const auto bytes = [](auto f) {
+    const std::size_t before = buffer_statistics().in_use;
+    const Var y = f();
+    return buffer_statistics().in_use - before - 128;  // without the elements of y
+  };
+  CHECK(bytes([&] { return a * b; }) == 320);
+  CHECK(bytes([&] { return a + b; }) == 320);
+  CHECK(bytes([&] { return tanh(a); }) == 320);
+  struct alignas(64) Large {
+    double values[40] = {1};
+  };
+  const Large large;
+  const Var y = record("large", a.value())
+                    .wrt(a,
+                         [large](const Tensor& dy) {
+                           CHECK(reinterpret_cast<std::uintptr_t>(&large) % 64 == 0);
+                           return dy * large.values[0];
+                         })
+                    .wrt(b, [large](const Tensor& dy) { return dy * large.values[0]; });
+  CHECK(identical(backward(sum(y))[b], ones({2})));
+}
+
 TEST_CASE("backward: a pullback whose input needs no gradient is dropped at once") {
   auto token = std::make_shared<int>(0);
   const std::weak_ptr<int> watch = token;

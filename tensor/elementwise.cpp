@@ -24,29 +24,52 @@ std::array<Index, Shape::max_rank> broadcast_strides(const Shape& x, const Shape
 }  // namespace
 
 BroadcastPlan::BroadcastPlan(const char* operation, const Shape& a, const Shape& b)
-    : shape(broadcast(operation, a, b)),
-      strides_a_(broadcast_strides(a, shape)),
-      strides_b_(broadcast_strides(b, shape)) {
+    : shape_(broadcast(operation, a, b)),
+      strides_a_(broadcast_strides(a, shape_)),
+      strides_b_(broadcast_strides(b, shape_)) {
   // Inner axes are merged into one run as long as both operands keep their steps.
   bool begun = false;
-  outer_axes_ = shape.rank();
+  outer_axes_ = shape_.rank();
   for (; outer_axes_ > 0; --outer_axes_) {
     const auto axis = static_cast<std::size_t>(outer_axes_ - 1);
-    if (shape[outer_axes_ - 1] == 1) continue;
+    if (shape_[outer_axes_ - 1] == 1) continue;
     const Index step_of_a = strides_a_[axis] != 0, step_of_b = strides_b_[axis] != 0;
-    if (begun && (step_of_a != step_a || step_of_b != step_b)) break;
-    step_a = step_of_a, step_b = step_of_b, begun = true;
-    inner *= shape[outer_axes_ - 1];
+    if (begun && (step_of_a != step_a_ || step_of_b != step_b_)) break;
+    step_a_ = step_of_a, step_b_ = step_of_b, begun = true;
+    inner_ *= shape_[outer_axes_ - 1];
+  }
+  run_ = period_ = inner_;
+  if (inner_ < short_run && shape_.size() > longest_table) make_tables();
+}
+
+void BroadcastPlan::make_tables() {
+  for (Index i = 0; i < inner_; ++i) {
+    table_a_.push_back(static_cast<std::int32_t>(i * step_a_));
+    table_b_.push_back(static_cast<std::int32_t>(i * step_b_));
+  }
+  const auto repeat = [](std::vector<std::int32_t>& table, Index times, Index stride) {
+    const auto n = static_cast<Index>(table.size());
+    for (Index i = n; i < n * times; ++i)
+      table.push_back(table[i - n] + static_cast<std::int32_t>(stride));
+  };
+  while (outer_axes_ > 0) {
+    const auto axis = static_cast<std::size_t>(outer_axes_ - 1);
+    const Index extent = shape_[outer_axes_ - 1], rows = std::min(extent, longest_table / inner_);
+    repeat(table_a_, rows, strides_a_[axis]);
+    repeat(table_b_, rows, strides_b_[axis]);
+    run_ = inner_ * rows;
+    period_ = inner_ * extent;
+    if (rows < extent) break;
+    inner_ = period_;
+    --outer_axes_;
   }
 }
 
 std::pair<Index, Index> BroadcastPlan::offsets(Index element) const {
-  Index run = element / inner;
-  const Index in_run = element % inner;
-  Index offset_a = in_run * step_a, offset_b = in_run * step_b;
+  Index run = element / inner_, offset_a = 0, offset_b = 0;
   for (int axis = outer_axes_ - 1; axis >= 0; --axis) {
-    const Index at = run % shape[axis];
-    run /= shape[axis];
+    const Index at = run % shape_[axis];
+    run /= shape_[axis];
     offset_a += at * strides_a_[axis];
     offset_b += at * strides_b_[axis];
   }
@@ -152,12 +175,10 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
   if (x.shape() == shape) return x;
   if (x.dtype() == DType::i32) return broadcast_to(x.to(DType::f64), shape).to(DType::i32);
   const detail::BroadcastPlan plan("broadcast_to", x.shape(), shape);
-  if (plan.shape != shape) fail("broadcast_to", "{} does not broadcast to {}", x.shape(), shape);
+  if (plan.shape() != shape) fail("broadcast_to", "{} does not broadcast to {}", x.shape(), shape);
   Tensor y = Tensor::uninitialized(shape, x.dtype(), "broadcast_to");
-  const auto compute = [&](Index begin, Index end, const auto* from, auto* to) {
-    plan.for_runs(begin, end, [&](Index of, Index, Index at, Index n) {
-      plan.step_a == 1 ? std::copy_n(from + of, n, to + at) : std::fill_n(to + at, n, from[of]);
-    });
+  const auto compute = [&]<class T>(Index begin, Index end, const T* from, T* to) {
+    plan.apply<T>(begin, end, from, to, to, [](T value, const T&) { return value; });
   };
   parallel_rows("broadcast_to", std::tie(x, y), y.size(), elementwise_tile, compute);
   return y;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include <attune/tensor/loops.hpp>
 
@@ -24,35 +25,36 @@ T select(bool first, T a, T b) {
   return std::bit_cast<T>((std::bit_cast<Bits>(a) & of_a) | (std::bit_cast<Bits>(b) & ~of_a));
 }
 
-/// How two shapes broadcast: the result consists of runs of `inner` consecutive elements. Within a
-/// run an operand advances by one per element (step 1) or repeats one element (step 0).
-struct BroadcastPlan {
-  Shape shape;
-  Index inner = 1;
-  Index step_a = 1, step_b = 1;
-
+/// How two shapes broadcast: the result consists of runs of consecutive elements. Within a run an
+/// operand advances by one per element (step 1) or repeats one element (step 0). If such runs are
+/// short, a run covers further axes, and tables hold the offsets of its elements in the operands.
+class BroadcastPlan {
+ public:
   BroadcastPlan(const char* operation, const Shape& a, const Shape& b);
-  /// Offsets in a and in b of an element of the result.
-  std::pair<Index, Index> offsets(Index element) const;
+  const Shape& shape() const& { return shape_; }
 
-  /// Splits the elements [begin, end) of the result into runs. Calls body(a, b, at, n) for each:
-  /// the offsets of its first element in a, in b and in the result, and its length.
-  template <class Body>
-  void for_runs(Index begin, Index end, const Body& body) const {
-    for (Index n; begin < end; begin += n) {
-      n = std::min<Index>(end - begin, inner - begin % inner);
-      const auto [a, b] = offsets(begin);
-      body(a, b, begin, n);
-    }
-  }
+  /// y = f(a, b) for the elements [begin, end) of the result.
+  template <class T, class F>
+  void apply(Index begin, Index end, const T* a, const T* b, T* y, const F& f) const;
 
  private:
-  int outer_axes_ = 0;
+  static constexpr Index short_run = 32, longest_table = 1024;
+  void make_tables();
+  /// Offsets in a and in b of the first element of a run.
+  std::pair<Index, Index> offsets(Index element) const;
+
+  Shape shape_;
+  Index step_a_ = 1, step_b_ = 1;
+  int outer_axes_ = 0;  // number of axes that precede those that are within each run
+  Index inner_ = 1;     // elements of these inner axes
+  Index run_ = 1;       // elements of a run: `inner_`, or some rows of the axis before
+  Index period_ = 1;    // runs begin anew after so many elements: the last may be shorter
   std::array<Index, Shape::max_rank> strides_a_{}, strides_b_{};
+  std::vector<std::int32_t> table_a_, table_b_;
 };
 
-/// One run of a BroadcastPlan. The steps are constants in each branch, so that the loops vectorise.
-/// Not inlined: the compiler does not vectorise them inside of the caller's loop.
+/// One run of a BroadcastPlan with steps. These are constants in each branch, so that the loops
+/// vectorise. Not inlined: the compiler does not vectorise them inside of the caller's loop.
 template <class T, class F>
 [[gnu::noinline]] void zip_run(const T* a, Index step_a, const T* b, Index step_b, T* y, Index n,
                                const F& f) {
@@ -65,6 +67,22 @@ template <class T, class F>
     for (Index i = 0; i < n; ++i) y[i] = f(first_a, b[i]);
   } else {
     std::fill_n(y, n, f(first_a, first_b));
+  }
+}
+
+template <class T, class F>
+void BroadcastPlan::apply(Index begin, Index end, const T* a, const T* b, T* y, const F& f) const {
+  for (Index n; begin < end; begin += n) {
+    const Index of_period = begin % period_, from = of_period % run_;
+    n = std::min({end - begin, run_ - from, period_ - of_period});
+    const auto [at_a, at_b] = offsets(begin - from);
+    if (table_a_.empty()) {
+      zip_run(a + at_a + from * step_a_, step_a_, b + at_b + from * step_b_, step_b_, y + begin, n,
+              f);
+      continue;
+    }
+    const std::int32_t *in_a = table_a_.data() + from, *in_b = table_b_.data() + from;
+    for (Index i = 0; i < n; ++i) y[begin + i] = f(a[at_a + in_a[i]], b[at_b + in_b[i]]);
   }
 }
 
@@ -93,13 +111,9 @@ Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   if (a.dtype() == DType::i32)
     return to_i32(operation, zip(operation, a.to(DType::f64), b.to(DType::f64), f));
   const detail::BroadcastPlan plan(operation, a.shape(), b.shape());
-  Tensor y = Tensor::uninitialized(plan.shape, a.dtype(), operation);
-  const auto compute = [&]<class T>(Index begin, Index end, const T* from_a, const T* from_b,
-                                    T* to) {
-    plan.for_runs(begin, end, [&](Index at_a, Index at_b, Index at, Index n) {
-      detail::zip_run(from_a + at_a, plan.step_a, from_b + at_b, plan.step_b, to + at, n, f);
-    });
-  };
+  Tensor y = Tensor::uninitialized(plan.shape(), a.dtype(), operation);
+  const auto compute = [&](Index begin, Index end, const auto* from_a, const auto* from_b,
+                           auto* to) { plan.apply(begin, end, from_a, from_b, to, f); };
   parallel_rows(operation, std::tie(a, b, y), y.size(), elementwise_tile, compute);
   return y;
 }

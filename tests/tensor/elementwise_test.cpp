@@ -49,14 +49,19 @@ TEST_CASE("Elementwise: every kind of broadcasting agrees with index arithmetic"
 }
 
 TEST_CASE("Elementwise: more elements than one tile, with and without broadcasting") {
-  const std::pair<Shape, Shape> pairs[] = {{{3, 16400}, {3, 16400}}, {{5, 10001}, {10001}},
-                                           {{20000, 3}, {20000, 1}}, {{40000}, {1}},
-                                           {{170, 1, 11}, {13, 1}},  {{16384}, {16384}}};
+  const std::pair<Shape, Shape> pairs[] = {
+      {{3, 16400}, {3, 16400}},     {{5, 10001}, {10001}},
+      {{20000, 3}, {20000, 1}},     {{40000}, {1}},
+      {{170, 1, 11}, {13, 1}},      {{16384}, {16384}},
+      {{70, 16, 4}, {70, 1, 4}},    {{37, 16, 1}, {16, 4}},
+      {{1, 1031, 2}, {3, 1031, 1}}, {{3, 1, 41, 1, 5}, {7, 1, 2, 1}}};
   for (const auto& pair : pairs) {
     const auto& [a, b] = pair;
     CAPTURE(to_string(pair.first));
     const Tensor x = randn(a, DType::f64), y = randn(b, DType::f64, 2);
-    CHECK(difference(x - y, naive::zip(x, y, [](double p, double q) { return p - q; })) == 0);
+    const Tensor both = naive::zip(x, y, [](double p, double q) { return p - q; });
+    CHECK(difference(x - y, both) == 0);
+    CHECK(difference(broadcast_to(x, both.shape()), both + y) <= 1e-15);
   }
 }
 

@@ -14,6 +14,30 @@
 namespace attune {
 namespace {
 
+/// to_j = Σ_i x_ij for W columns of a matrix whose rows are `stride` apart. The sums are in registers.
+template <Index W, class T>
+void sum_columns(const T* x, Index rows, Index stride, T* to) {
+  T sums[W] = {};
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < W; ++j) sums[j] += x[i * stride + j];
+  }
+  std::copy_n(sums, W, to);
+}
+
+/// The same for any number of columns.
+template <class T>
+void sum_rows(const T* x, Index rows, Index stride, T* to, Index columns) {
+  if (columns > 128) {
+    std::fill_n(to, columns, T(0));
+    for (Index i = 0; i < rows; ++i) simd::add_scaled(T(1), x + i * stride, to, columns);
+    return;
+  }
+  Index j = 0;
+  for (; j + 16 <= columns; j += 16) sum_columns<16>(x + j, rows, stride, to + j);
+  for (; j + 4 <= columns; j += 4) sum_columns<4>(x + j, rows, stride, to + j);
+  for (; j < columns; ++j) sum_columns<1>(x + j, rows, stride, to + j);
+}
+
 /// Sum over adjacent axes [first_axis, end_axis), which stay with extent 1:
 /// (outer, n, inner) -> (outer, inner)
 Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
@@ -41,9 +65,8 @@ Tensor sum_axes(const Tensor& x, int first_axis, int end_axis) {
     std::fill_n(total, width, 0.0);
     for (Index first = 0; first < n; first += rows) {
       T part[widest];
-      std::fill_n(part, width, T(0));
-      for (Index i = first; i < std::min(n, first + rows); ++i)
-        simd::add_scaled(T(1), from + (o * n + i) * inner + begin, part, width);
+      sum_rows(from + (o * n + first) * inner + begin, std::min(rows, n - first), inner, part,
+               width);
       for (Index j = 0; j < width; ++j) total[j] += part[j];
     }
     for (Index j = 0; j < width; ++j) {

@@ -33,7 +33,8 @@ TEST_CASE("sum: partial sums beyond the largest f32 do not overflow, in any layo
 }
 
 TEST_CASE("sum: extents larger than one tile or block of columns") {
-  for (const Shape& shape : {Shape{3, 700}, Shape{700, 3}, Shape{2, 300, 270}, Shape{40000}}) {
+  for (const Shape& shape : {Shape{3, 700}, Shape{700, 3}, Shape{2, 300, 270}, Shape{40000},
+                             Shape{5, 70, 23}, Shape{130, 129}}) {
     const Tensor x = randn(shape, DType::f64, 2);
     for (int axis = 0; axis < shape.rank(); ++axis) {
       CHECK(difference(sum(x, {axis}), naive::sum(x, {axis})) <= 1e-12);

@@ -12,21 +12,21 @@ ShapeCheck& ShapeCheck::operator()(const char* name, const Shape& shape, std::st
   const bool open = letters.starts_with('.');  // "... "
   int expected = letters.empty() || open ? 0 : 1;
   for (char c : letters) expected += c == ' ';
-  int axis = open ? shape.rank() - expected : 0;
+  const int axis = open ? shape.rank() - expected : 0;
   if (open ? axis < 0 : shape.rank() != expected) [[unlikely]]
     wrong(fmt::format("{}{} axes were expected", open ? "at least " : "", expected));
   std::size_t at = open ? 4 : 0;
-  for (const Index* extents = shape.begin(); at < letters.size(); ++axis, ++at) {
-    const Index extent = extents[axis];
-    const std::size_t begin = at;
-    Index factor = 0;
-    for (; at < letters.size() && letters[at] >= '0' && letters[at] <= '9'; ++at)
-      factor = 10 * factor + (letters[at] - '0');
-    if (at == letters.size() || letters[at] == ' ') {
-      if (factor != extent) wrong(fmt::format("{} was expected", factor));
-      continue;
+  for (const Index* next = shape.begin() + axis; at < letters.size(); ++at) {
+    const Index extent = *next++;
+    Index factor = 1;
+    if (letters[at] <= '9') {
+      for (factor = 0; at < letters.size() && letters[at] >= '0' && letters[at] <= '9'; ++at)
+        factor = 10 * factor + (letters[at] - '0');
+      if (at == letters.size() || letters[at] == ' ') {
+        if (factor != extent) wrong(fmt::format("{} was expected", factor));
+        continue;
+      }
     }
-    if (at == begin) factor = 1;
     const char letter = letters[at++];
     if (const Binding* known = find(letter)) {
       if (extent != factor * known->extent) [[unlikely]]

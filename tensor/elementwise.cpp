@@ -23,10 +23,11 @@ std::array<Index, Shape::max_rank> broadcast_strides(const Shape& x, const Shape
 
 }  // namespace
 
-BroadcastPlan::BroadcastPlan(const char* operation, const Shape& a, const Shape& b)
-    : shape_(broadcast(operation, a, b)),
-      strides_a_(broadcast_strides(a, shape_)),
-      strides_b_(broadcast_strides(b, shape_)) {
+BroadcastPlan::BroadcastPlan(const char* operation, const Shape& a, const Shape& b) : shape_(a) {
+  if (a == b) return void(run_ = period_ = inner_ = std::max<Index>(1, a.size()));
+  shape_ = broadcast(operation, a, b);
+  strides_a_ = broadcast_strides(a, shape_);
+  strides_b_ = broadcast_strides(b, shape_);
   // Inner axes are merged into one run as long as both operands keep their steps.
   bool begun = false;
   outer_axes_ = shape_.rank();

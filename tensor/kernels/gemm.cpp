@@ -283,6 +283,24 @@ class Product {
   Index width_ = arithmetic_.width(c_.cols);
 };
 
+/// A product of one tile with B packed on the stack, without the set-up of larger ones. Returns false
+/// if it is too large.
+template <class T>
+bool multiply_small(const MatrixView<const T>& a, const MatrixView<const T>& b,
+                    const MatrixView<T>& c, Into into) {
+  const Index width = simd::panel_width<T>(b.cols), panels = rounded_up(b.cols, width);
+  if (a.rows > max_rows || b.rows == 0 || b.rows * panels > small_factor ||
+      a.rows * b.rows * b.cols > small_product)
+    return false;
+  alignas(64) T packed[small_factor];
+  const simd::Strided<T> of_b = strided(b);
+  const simd::Start<T> start{into == Into::add ? c.data : nullptr, c.stride};
+  simd::pack_panels(of_b, b.rows, b.cols, width, packed);
+  simd::run(simd::PanelProduct<T>{a.rows, b.rows, b.cols, width, strided(a), packed, b.rows * width,
+                                  c.data, c.stride, start});
+  return true;
+}
+
 }  // namespace
 
 template <class T>
@@ -293,7 +311,9 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     // One column is computed as one row of the transposed product.
     return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into, workspace);
   }
-  if (a.rows > few_rows || b.transposed || precision_of<T>() != Precision::f32) {
+  const bool in_f32 = precision_of<T>() == Precision::f32;
+  if (in_f32 && multiply_small(a, b, c, into)) return;
+  if (a.rows > few_rows || b.transposed || !in_f32) {
     PackedMatrix<T> own;
     if (!workspace) workspace = &own;
     workspace->pack(b);

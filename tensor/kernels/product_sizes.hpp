@@ -37,6 +37,8 @@ constexpr Index packed_bytes = 2048;
 constexpr Index gathered_columns = 128;
 /// Up to this many rows of C, B is not packed: packing would take longer than the product.
 constexpr Index few_rows = 4;
+/// Elements of B, in panels, that are packed on the stack.
+constexpr Index small_factor = 2048;
 /// Elements per tile when a factor, A or B, is converted or copied before the product.
 constexpr Index conversion_work = 64 * 1024;
 /// Multiply-adds per thread in a batch of small products.

@@ -386,7 +386,14 @@ Var log_sum_exp(const Var& x, const Axes& axes, KeepAxes keep) {
 
 namespace {
 
-Var softmax_backward(const Var& y, const Var& dy, Integer axis) {
+/// y, but 0 in rows whose dy is 0, if any row is not finite: `where` discarded those rows.
+Var without_discarded(const Var& y, const Var& dy, Integer axis) {
+  if (std::isfinite(sum(y.value()).item())) return y;
+  return where(sum(dy.value() != 0, {axis}, KeepAxes::yes) != 0, y, 0.0);
+}
+
+Var softmax_backward(const Var& whole, const Var& dy, Integer axis) {
+  const Var y = without_discarded(whole, dy, axis);
   return y * (dy - sum(y * dy, {axis}, KeepAxes::yes));
 }
 

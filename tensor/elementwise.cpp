@@ -24,7 +24,10 @@ std::array<Index, Shape::max_rank> broadcast_strides(const Shape& x, const Shape
 }  // namespace
 
 BroadcastPlan::BroadcastPlan(const char* operation, const Shape& a, const Shape& b) : shape_(a) {
-  if (a == b) return void(run_ = period_ = inner_ = std::max<Index>(1, a.size()));
+  if (a == b) {
+    run_ = period_ = inner_ = std::max<Index>(1, a.size());
+    return;
+  }
   shape_ = broadcast(operation, a, b);
   strides_a_ = broadcast_strides(a, shape_);
   strides_b_ = broadcast_strides(b, shape_);

@@ -172,23 +172,41 @@ class Product {
   /// The product with B in panels, one block of k after another.
   void multiply_panels(const T* panels) {
     const Cut cut(*this, max_cols);
-    const bool packed = a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes;
-    if (packed) {
-      pack_rows(cut);
-    } else if (!arithmetic_.tiles && a_.row * Index{sizeof(T)} % 4096 == 0 &&
-               c_.cols >= gathered_columns) {
-      gather_rows();
-    }
+    const bool packed = arrange_rows(cut);
     for_tiles(cut, [&](const Tile& tile) {
       const auto add = [&](Index step, Index steps, T* c, simd::Start<T> start) {
-        simd::Strided<T> a = a_.from(tile.row, step);
-        if (packed) a.data = a_.data + tile.row * steps_ + tile.rows * step;
         const T* first = panels + tile.column * steps_ + step * width_;
         const T* next = step + steps < steps_ ? first + steps * width_ : nullptr;
-        arithmetic_.run({tile.rows, steps, tile.columns, width_, a, first, steps_ * width_, c,
-                         c_.stride, start, packed, next});
+        arithmetic_.run({tile.rows, steps, tile.columns, width_, rows_of(tile, step, packed), first,
+                         steps_ * width_, c, c_.stride, start, packed, next});
       };
       for_blocks(tile, arithmetic_.block(), add);
+    });
+  }
+
+  /// The same for one row of tiles: each panel of B is packed just before it is read, into the same
+  /// memory, or is not packed if its rows are close; the next one is prefetched.
+  void multiply_packing(const MatrixView<const T>& b) {
+    const Cut cut(*this, max_cols, c_.rows);
+    const bool packed = arrange_rows(cut);
+    for_tiles(cut, [&](const Tile& tile) {
+      Tensor storage;
+      T* panel = scratch<T>(storage, std::min(depth_block, depth_) * width_);
+      const auto add = [&](Index step, Index steps, T* c, simd::Start<T> start) {
+        for (Index column = 0; column < tile.columns; column += width_) {
+          const Index columns = std::min(width_, tile.columns - column);
+          const simd::Strided<T> from = strided(b).from(step, tile.column + column);
+          const bool ahead = from.column == 1 && column + 2 * width_ <= tile.columns;
+          const bool direct = from.column == 1 && columns == width_ && from.row <= read_directly;
+          if (!direct) simd::pack_panels(from, steps, columns, width_, panel);
+          simd::run(simd::PanelProduct<T>{
+              tile.rows, steps, columns, width_, rows_of(tile, step, packed),
+              direct ? from.data : panel, steps * width_, c + column, c_.stride,
+              start.from(0, column), packed, ahead ? from.data + width_ : nullptr, from.row,
+              direct ? from.row : width_});
+        }
+      };
+      for_blocks(tile, depth_block, add);
     });
   }
 
@@ -196,12 +214,12 @@ class Product {
   /// Rows and columns of a tile of C. They depend on the shape only. With `across` x `down` tiles,
   /// A is read `across` times and B `down` times: memory traffic is least if across / down = N / M.
   struct Cut {
-    Cut(const Product& p, Index columns_at_most) {
+    Cut(const Product& p, Index columns_at_most, Index rows_at_least = least_rows) {
       const Index m = p.c_.rows, n = p.c_.cols;
       const Index wanted = std::clamp<Index>(m * n * p.depth_ / min_work, 1, enough_tiles);
       const Index best_down = std::lround(std::sqrt(static_cast<double>(wanted * m) / n));
       const Index down =
-          std::max({ceil_div(m, max_rows), std::min(best_down, m / least_rows), Index{1}});
+          std::max({ceil_div(m, max_rows), std::min(best_down, m / rows_at_least), Index{1}});
       const Index across = std::max(ceil_div(n, columns_at_most),
                                     std::min(ceil_div(wanted, down), ceil_div(n, p.width_)));
       rows = rounded_up(ceil_div(m, down), p.arithmetic_.height());
@@ -243,6 +261,22 @@ class Product {
       }
       start = {};
     }
+  }
+
+  /// Copies A if it is read faster then. Returns true if its rows are packed.
+  bool arrange_rows(const Cut& cut) {
+    if (a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes) {
+      pack_rows(cut);
+      return true;
+    }
+    if (!arithmetic_.tiles && a_.row * Index{sizeof(T)} % 4096 == 0 && c_.cols >= gathered_columns)
+      gather_rows();
+    return false;
+  }
+  /// The rows of A for a tile, from this step of k on.
+  simd::Strided<T> rows_of(const Tile& tile, Index step, bool packed) const {
+    if (!packed) return a_.from(tile.row, step);
+    return {a_.data + tile.row * steps_ + tile.rows * step, a_.row, a_.column};
   }
 
   /// Packs a transposed A, for each tile's rows and each block of k, in the order of the kernel.
@@ -289,8 +323,8 @@ template <class T>
 bool multiply_small(const MatrixView<const T>& a, const MatrixView<const T>& b,
                     const MatrixView<T>& c, Into into) {
   const Index width = simd::panel_width<T>(b.cols), panels = rounded_up(b.cols, width);
-  if (a.rows > max_rows || b.rows == 0 || b.rows * panels > small_factor ||
-      a.rows * b.rows * b.cols > small_product)
+  const Index work = a.rows * b.rows * b.cols;
+  if (work == 0 || work > small_product || a.rows > max_rows || b.rows * panels > small_factor)
     return false;
   alignas(64) T packed[small_factor];
   const simd::Strided<T> of_b = strided(b);
@@ -313,6 +347,12 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
   }
   const bool in_f32 = precision_of<T>() == Precision::f32;
   if (in_f32 && multiply_small(a, b, c, into)) return;
+  if (in_f32 && a.rows > few_rows && a.rows <= max_rows && b.rows * b.cols > packed_before) {
+    Product<T> product(a, c, {into == Into::add ? c.data : nullptr, c.stride},
+                       Arithmetic<T>{Precision::f32});
+    if (!product.empty()) product.multiply_packing(b);
+    return;
+  }
   if (a.rows > few_rows || b.transposed || !in_f32) {
     PackedMatrix<T> own;
     if (!workspace) workspace = &own;

@@ -37,6 +37,9 @@ constexpr Index packed_bytes = 2048;
 constexpr Index gathered_columns = 128;
 /// Up to this many rows of C, B is not packed: packing would take longer than the product.
 constexpr Index few_rows = 4;
+/// From this many elements on, B is packed by the tiles that read it, if C has one row of tiles. It is
+/// not packed if its rows are at most read_directly elements apart.
+constexpr Index packed_before = 256 * 1024, read_directly = 512;
 /// Elements of B, in panels, that are packed on the stack.
 constexpr Index small_factor = 2048;
 /// Elements per tile when a factor, A or B, is converted or copied before the product.

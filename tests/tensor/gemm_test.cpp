@@ -133,8 +133,8 @@ TEST_CASE("gemm: an element is one chain of multiply-adds, in a batch and alone,
 TEST_CASE("gemm: an element is one chain across borders of tiles and blocks of k") {
   // With 1021, rows of A, or columns of a transposed A, are 1024 elements apart: whole pages.
   test::for_each_target([] {
-    for (const Sizes& s :
-         {Sizes{1, 515, 300}, Sizes{20, 257, 290}, Sizes{1021, 3, 35}, Sizes{9, 1021, 130}}) {
+    for (const Sizes& s : {Sizes{1, 515, 300}, Sizes{20, 257, 290}, Sizes{1021, 3, 35},
+                           Sizes{9, 1021, 130}, Sizes{9, 1030, 270}, Sizes{15, 500, 540}}) {
       check_product(s);
     }
   });

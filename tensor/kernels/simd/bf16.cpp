@@ -94,9 +94,9 @@ void transpose(Pairs (&x)[lanes]) {
 __m512bh as_pairs(__m512 x) { return reinterpret_cast<__m512bh>(x); }
 
 template <int rows>
-void kernel(Index depth, const float* a, Index a_row, Index a_column, const float* b, float* c,
-            Index stride_c, Start<float> start, Ahead<float> ahead) {
-  constexpr Index together = 16;  // steps of k between two prefetches
+void kernel(Index depth, const float* a, Index a_row, Index a_column, const float* b,
+            Index stride_b, float* c, Index stride_c, Start<float> start, Ahead<float> ahead) {
+  constexpr Index together = Ahead<float>::group;
   __m512 left[rows], right[rows];
 #pragma GCC unroll 14
   for (int i = 0; i < rows; ++i) {
@@ -110,7 +110,7 @@ void kernel(Index depth, const float* a, Index a_row, Index a_column, const floa
 #pragma GCC unroll 5
   for (int i = 0; i < pointers; ++i) row[i] = a + 3 * i * a_row;
   for (Index begin = 0; begin < depth; begin += together) {
-    fetch(ahead.data + begin * ahead.step, together * ahead.step);
+    fetch(ahead.data + begin / together * ahead.stride, ahead.n);
     for (Index k = std::min(together, depth - begin); k > 0; --k) {
       const __m512bh b_left = as_pairs(_mm512_load_ps(b)),
                      b_right = as_pairs(_mm512_load_ps(b + lanes));
@@ -122,7 +122,7 @@ void kernel(Index depth, const float* a, Index a_row, Index a_column, const floa
       }
 #pragma GCC unroll 5
       for (int i = 0; i < pointers; ++i) row[i] += a_column;
-      b += 2 * lanes;
+      b += stride_b;
     }
   }
 #pragma GCC unroll 14

@@ -36,10 +36,9 @@ HWY_INLINE void Unroll(F f) {
 /// C = start + A·B for kRows rows and one panel of B. Multiplies each element of A by one or two
 /// registers of B, and adds the products to as many registers for each row of C.
 template <class T, Index kRegisters, Index kRows>
-void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c, Index stride_c,
-            Start<T> start, Ahead<T> ahead) {
-  // Steps of k between two prefetches: a prefetch in every step would take registers from the sums.
-  constexpr Index kTogether = 16;
+void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, Index stride_b, T* c,
+            Index stride_c, Start<T> start, Ahead<T> ahead) {
+  constexpr Index kTogether = Ahead<T>::group;
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const Index lanes = Lanes<T>();
@@ -54,16 +53,16 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, T*
   const T* rows[(kRows + 2) / 3];
   Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] = a + 3 * i * a_row; });
   for (Index begin = 0; begin < depth; begin += kTogether) {
-    fetch(ahead.data + begin * ahead.step, kTogether * ahead.step);
+    fetch(ahead.data + begin / kTogether * ahead.stride, ahead.n);
     for (Index k = std::min(kTogether, depth - begin); k > 0; --k) {
       V y[kRegisters];
-      Unroll<kRegisters>([&](auto j) HWY_ATTR { y[j] = hn::Load(d, b + j * lanes); });
+      Unroll<kRegisters>([&](auto j) HWY_ATTR { y[j] = hn::LoadU(d, b + j * lanes); });
       Unroll<kRows>([&](auto i) HWY_ATTR {
         const V x = hn::Set(d, rows[i / 3][i % 3 * a_row]);
         Unroll<kRegisters>([&](auto j) HWY_ATTR { sum[i][j] = hn::MulAdd(x, y[j], sum[i][j]); });
       });
       Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] += a_column; });
-      b += kRegisters * lanes;
+      b += stride_b;
     }
   }
   Unroll<kRows>([&](auto i) HWY_ATTR {
@@ -177,13 +176,23 @@ HWY_INLINE void CopyFew(const T* from, Index n, T* to) {
   std::copy_n(from, n, to);
 }
 
+/// Except for the last columns, copies whole registers: what they add is overwritten, by the next
+/// columns or by the next rows.
 template <class T>
 HWY_INLINE void PackRows(Strided<T> a, Index rows, Index depth, T* to) {
+  const hn::ScalableTag<T> d;
   const RowParts parts(rows, kMaxRows);
-  for (Index k = 0; k < depth; ++k) {
-    for (Index i = 0; i < parts.count; ++i) {
-      const Index begin = parts.begin(i), n = parts.begin(i + 1) - begin;
-      CopyFew(a.data + k * a.column + begin, n, to + begin * depth + k * n);
+  for (Index i = 0; i < parts.count; ++i) {
+    const Index begin = parts.begin(i), n = parts.begin(i + 1) - begin;
+    const T* from = a.data + begin;
+    T* column = to + begin * depth;
+    const Index whole = depth - ceil_div(Lanes<T>(), n);
+    for (Index k = 0; k < depth; ++k, from += a.column, column += n) {
+      if (k >= whole) {
+        CopyFew(from, n, column);
+        continue;
+      }
+      for (Index j = 0; j < n; j += Lanes<T>()) hn::StoreU(hn::LoadU(d, from + j), d, column + j);
     }
   }
 }

@@ -65,7 +65,11 @@ struct PanelProduct {
   Index stride_c;
   Start<T> start;
   bool packed_rows = false;  // A is in the order of pack_rows
-  const T* next = nullptr;   // the panel that is read after these, to be prefetched; may be null
+  // What is read after these panels, to be prefetched: a panel, or `width` columns of a matrix whose
+  // rows are next_stride apart. May be null.
+  const T* next = nullptr;
+  Index next_stride = width;
+  Index panel_row = width;  // elements between the rows of a panel: B itself may be one
 };
 template <class T>
 void run(const PanelProduct<T>& product);
@@ -86,11 +90,13 @@ void run(const RowProduct<T>& product);
 
 // The outer loop over kernels.
 
-/// Data to prefetch into the second-level cache: `step` elements for each step of k.
+/// Data to prefetch into the second-level cache: n elements for each group of steps of k, `stride`
+/// elements apart.
 template <class T>
 struct Ahead {
+  static constexpr Index group = 16;  // a prefetch in every step would take registers from the sums
   const T* data;
-  Index step;
+  Index n, stride;
 };
 
 template <class T>
@@ -101,8 +107,8 @@ inline void fetch(const T* data, Index n) {
 
 /// C = start + A·B for some rows and one panel of B.
 template <class T>
-using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_column, const T* b, T* c,
-                             Index stride_c, Start<T> start, Ahead<T> ahead);
+using PanelKernel = void (*)(Index depth, const T* a, Index a_row, Index a_column, const T* b,
+                             Index stride_b, T* c, Index stride_c, Start<T> start, Ahead<T> ahead);
 
 /// Splits rows into nearly equal parts of at most `most`, so that each has enough independent sums.
 struct RowParts {
@@ -135,10 +141,13 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
   const T* panel = p.panels;
   for (Index column = 0; column < p.columns; column += width, panel += p.panel_stride) {
     const Index columns = std::min(width, p.columns - column);
-    const T* next = column + width < p.columns ? panel + p.panel_stride : p.next;
-    const Index step = next ? ceil_div(width, parts.count) : 0;
+    const bool last = column + width >= p.columns;
+    const T* next = last ? p.next : panel + p.panel_stride;
+    // Each group of rows prefetches its share of a packed panel, or some rows of B.
+    const bool is_packed = !last || p.next_stride == width;
+    const Index n = !next ? 0 : is_packed ? Ahead<T>::group * ceil_div(width, parts.count) : width;
+    Ahead<T> ahead{next ? next : panel, n, is_packed ? n : p.next_stride};
     for (Index i = 0; i < parts.count; ++i) {
-      const Ahead<T> ahead{next ? next + i * p.depth * step : panel, step};
       const Index begin = parts.begin(i), rows = parts.begin(i + 1) - begin;
       const PanelKernel<T> kernel = kernels[rows - 1];
       const Strided<T> a =
@@ -146,15 +155,16 @@ void run_panels(const PanelProduct<T>& p, std::span<const PanelKernel<T>> kernel
       T* c = p.c + begin * p.stride_c + column;
       Start<T> start = p.start.from(begin, column);
       if (columns == width) {
-        kernel(p.depth, a.data, a.row, a.column, panel, c, p.stride_c, start, ahead);
+        kernel(p.depth, a.data, a.row, a.column, panel, p.panel_row, c, p.stride_c, start, ahead);
       } else {
         if (start.data) {
           copy_rows(start.data, start.stride, edge, width, rows, columns);
           start = {edge, width};
         }
-        kernel(p.depth, a.data, a.row, a.column, panel, edge, width, start, ahead);
+        kernel(p.depth, a.data, a.row, a.column, panel, p.panel_row, edge, width, start, ahead);
         copy_rows(edge, width, c, p.stride_c, rows, columns);
       }
+      ahead.data += ceil_div(p.depth, Ahead<T>::group) * ahead.stride;
     }
   }
 }

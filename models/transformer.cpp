@@ -127,26 +127,24 @@ Var TransformerDecoder::annotations(const Encoded& source, const nn::Layout& lay
 TransformerDecoder::State TransformerDecoder::start(const Encoded& source) const {
   State state{std::vector<nn::KeyValueCache>(layers_.size()),
               std::vector<nn::KeyValueCache>(layers_.size())};
-  // (S, B): the own column, -1 at padding
-  const Tensor seen = where(source.mask, arange(source.mask.dim(1)), -1.0);
   const Var h = annotations(source, {});
-  for (std::size_t i = 0; i < layers_.size() && attends_; ++i) {
-    const Var keys_values = layers_[i].precompute(h, {}).keys_values;
-    for (Index s = 0; s < source.mask.dim(0); ++s)
-      state.memory[i].keys_values.push_back(keys_values[s]);
-    state.memory[i].rows = seen;
-  }
+  for (std::size_t i = 0; i < layers_.size() && attends_; ++i)
+    state.memory[i] =
+        nn::KeyValueCache::of_memory(layers_[i].precompute(h, {}).keys_values, source.mask);
   return state;
 }
 
 TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& before) const {
   Step step{.output = {}, .weights = {}, .state = before};
-  const Index steps = std::ssize(before.self[0].keys_values);
+  const Tensor& rows = before.self[0].rows;
+  const Index steps = rows.defined() ? rows.dim(0) : 0;
   Var x = target_.with_positions(reshape(word, word.shape().inserted(0, 1)), steps)[0];
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    auto layer = layers_[i].step(x, step.state.self[i], before.memory[i]);
+    const bool asked = attends_ && i == aligned_;
+    auto layer = layers_[i].step(x, step.state.self[i], before.memory[i],
+                                 asked ? nn::Weights::mean : nn::Weights::no);
     x = std::move(layer.y);
-    if (i == aligned_ && attends_) step.weights = mean(layer.weights, {0});
+    if (asked) step.weights = std::move(layer.weights);
   }
   step.output = norm_ ? (*norm_)(x) : x;
   return step;

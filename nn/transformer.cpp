@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -108,6 +110,65 @@ Tensor Layout::positions(Integer begin, Integer steps) const {
   return Tensor::of<std::int32_t>(positions_.shape(), at);
 }
 
+KeyValueCache KeyValueCache::of_memory(const Var& keys_values, const Mask& mask) {
+  ShapeCheck check("KeyValueCache");
+  check("keys and values", keys_values, "S B W")("mask", mask, "S B");
+  const Tensor all = arange(mask.size()).reshape(mask.shape());
+  return {reshape(keys_values, {-1, check['W']}), where(mask, all, -1.0)};
+}
+
+/// Rows [0, used) are in use by at least one cache, and do not change.
+struct KeyValueCache::Memory {
+  explicit Memory(const Shape& shape, DType dtype)
+      : rows(Tensor::uninitialized(shape, dtype, "KeyValueCache")), bytes(mutable_bytes_of(rows)) {}
+  Tensor rows;
+  std::span<std::byte> bytes;
+  std::atomic<Index> used = 0;
+};
+
+void KeyValueCache::append(const Var& entries) {
+  constexpr Index first_positions = 16;  // before the memory is enlarged for the first time
+  ShapeCheck check("KeyValueCache");
+  check("entries", entries, "B W");
+  const Index b = check['B'], w = check['W'], n = keys_values.defined() ? keys_values.dim(0) : 0;
+  if (n > 0) check("keys and values", keys_values, "R W")("rows", rows, "S B");
+  require_i32_indices("KeyValueCache", n + b);
+  const Index s = rows.defined() ? rows.dim(0) : 0;
+  Tensor all = Tensor::uninitialized({s + 1, b}, DType::i32);
+  std::int32_t* const to = all.mutable_data<std::int32_t>();
+  if (s > 0) std::copy_n(rows.data<std::int32_t>(), s * b, to);
+  std::iota(to + s * b, to + (s + 1) * b, static_cast<std::int32_t>(n));
+  rows = std::move(all);
+  if (n == 0 || recorded(entries) || recorded(keys_values)) {
+    keys_values = n == 0 ? entries : concat({keys_values, entries}, 0);
+    return;
+  }
+  require_same_dtype("KeyValueCache", keys_values.value(), entries.value());
+  const auto put = [&](const Tensor& x, Index row) {
+    const auto bytes = bytes_of(x);
+    std::ranges::copy(
+        bytes, memory_->bytes.begin() + row * std::ssize(bytes) / std::max<Index>(1, x.dim(0)));
+  };
+  Index end = n;  // another copy of the cache may have used the next rows
+  const bool fits = memory_ && memory_->rows.shares_buffer_with(keys_values.value()) &&
+                    n + b <= memory_->rows.dim(0) &&
+                    memory_->used.compare_exchange_strong(end, n + b);
+  if (!fits) {
+    memory_ = std::make_shared<Memory>(Shape{std::max(first_positions * b, 2 * (n + b)), w},
+                                       entries.dtype());
+    put(keys_values.value(), 0);
+    memory_->used = n + b;
+  }
+  put(entries.value(), n);
+  keys_values = memory_->rows.slice(0, n + b);
+}
+
+KeyValueCache select(const KeyValueCache& cache, const Tensor& rows) {
+  KeyValueCache selected = cache;
+  if (cache.rows.defined()) selected.rows = gather(cache.rows, rows, 1);
+  return selected;
+}
+
 MultiHeadAttention::MultiHeadAttention(const Scope& scope, Integer size,
                                        const MultiHeadOptions& options, Integer memory)
     : options_(checked(options, size)),
@@ -149,35 +210,29 @@ MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys
 }
 
 MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& cache,
-                                         const Var& bias) const {
+                                         const Var& bias, Weights weights) const {
   const Var projected = query_(query);
   const InLayer layer(path_);
   if (!cache.rows.defined()) fail("MultiHeadAttention", "the cache is empty");
   const auto rotated_step = [&] {
     const Var x = reshape(projected, projected.shape().inserted(0, 1));
-    return rotated(x, {}, std::ssize(cache.keys_values) - 1, options_.heads)[0];
+    return rotated(x, {}, cache.rows.dim(0) - 1, options_.heads)[0];
   };
   const Var q = options_.rotary == 0 ? projected : rotated_step();
-  const auto differentiated = [](const Var& x) { return recorded(x); };
   const bool drops = Training::random() && options_.dropout > 0;
-  if (!drops && !differentiated(q) && !differentiated(bias) &&
-      std::ranges::none_of(cache.keys_values, differentiated)) {
-    std::vector<Tensor> entries;
-    for (const Var& entry : cache.keys_values) entries.push_back(entry.value());
+  if (!drops && !recorded(q) && !recorded(bias) && !recorded(cache.keys_values)) {
     const AttentionStep step = attention_step(
-        q.value(), entries, cache.rows,
+        q.value(), cache.keys_values.value(), cache.rows,
         {.heads = options_.heads, .kv_heads = options_.kv_heads, .value_size = options_.value_size},
-        bias.value());
-    return {output_(step.y), step.weights};
+        bias.value(), weights != Weights::no);
+    return {output_(step.y),
+            weights == Weights::mean ? mean(step.weights, {0}) : Tensor(step.weights)};
   }
   const Mask seen = Mask::unchecked(cache.rows >= 0);
-  const Tensor rows = maximum(cache.rows, 0);  // any row where masked
-  std::vector<Var> columns;
-  for (std::size_t s = 0; s < cache.keys_values.size(); ++s)
-    columns.push_back(gather(cache.keys_values[s], rows[static_cast<Index>(s)]));
-  const auto [y, weights] = attend(reshape(q, q.shape().inserted(0, 1)), stack(columns), seen,
-                                   Weights::per_head, options_, {}, {.bias = bias});
-  return {output_(y[0]), weights[0]};
+  const Var columns = gather(cache.keys_values, maximum(cache.rows, 0));  // any row where masked
+  const auto [y, alpha] = attend(reshape(q, q.shape().inserted(0, 1)), columns, seen, weights,
+                                 options_, {}, {.bias = bias});
+  return {output_(y[0]), alpha.defined() ? alpha[0] : alpha};
 }
 
 PositionalEncoding::PositionalEncoding(Integer size, DType dtype, Integer cached)
@@ -246,14 +301,14 @@ TransformerLayer::Result TransformerLayer::operator()(const Var& x, const Layout
 }
 
 TransformerLayer::Result TransformerLayer::step(const Var& x, KeyValueCache& cache,
-                                                const KeyValueCache& memory) const {
+                                                const KeyValueCache& memory,
+                                                Weights weights) const {
   const auto self = [&](const Var& n) {
-    const Tensor own = arange(n.dim(0)).reshape({1, -1});
-    cache.rows = cache.rows.defined() ? concat({cache.rows, own}, 0) : own;
-    cache.keys_values.push_back(self_.precompute(n));
-    return self_.step(n, cache).y;
+    cache.append(self_.precompute(n));
+    return self_.step(n, cache, {}, Weights::no).y;
   };
-  return run(x, memory.rows.defined(), self, [&](const Var& n) { return cross_->step(n, memory); });
+  return run(x, memory.rows.defined(), self,
+             [&](const Var& n) { return cross_->step(n, memory, {}, weights); });
 }
 
 }  // namespace attune::nn

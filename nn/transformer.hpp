@@ -2,6 +2,7 @@
 // attention, positional encoding, feed-forward block, encoder and decoder layer.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include <attune/autograd/attention_ops.hpp>
@@ -61,18 +62,32 @@ struct MultiHeadResult {
   Var weights;  // (T, K, S, B), mean: (T, S, B), no: undefined; before dropout
 };
 
-/// Key-value cache of one layer: of the previous decoder steps, or of the memory. The keys and
-/// values at position s of hypothesis b are row rows[s, b] of keys_values[s]. Hypotheses share the
-/// entries of a common prefix, and reordering hypotheses changes only `rows`.
-struct KeyValueCache {
-  std::vector<Var> keys_values;  // one (R, 2D) per position: [keys, values]
-  Tensor rows;                   // (S, B) i32; -1 means not attended to
+/// Key-value cache of one layer: of the previous decoder steps, or of the memory. Hypotheses share
+/// the entries of a common prefix, and reordering hypotheses changes only `rows`. Copies share the
+/// memory: `append` to one of them does not change the others.
+class KeyValueCache {
+ public:
+  KeyValueCache() = default;
+  KeyValueCache(Var entries, Tensor of) : keys_values(std::move(entries)), rows(std::move(of)) {}
+  /// The cache of a memory: keys and values (S, B, W), and a mask (S, B).
+  static KeyValueCache of_memory(const Var& keys_values, const Mask& mask);
+
+  /// Appends a position with an entry (B, W) of each hypothesis. Takes constant time on average,
+  /// unless gradients are recorded.
+  void append(const Var& entries);
+
+  Var keys_values;  // (R, W) entries, in any order: [keys, values]
+  Tensor rows;      // (S, B) i32: of each position of each hypothesis; -1 means not attended to
+
+ private:
+  struct Memory;  // of keys_values and of later entries
+  std::shared_ptr<Memory> memory_;
+
+  friend KeyValueCache select(const KeyValueCache& cache, const Tensor& rows);
 };
 
 /// Gathers hypotheses by index (i32, repetition allowed).
-inline KeyValueCache select(const KeyValueCache& cache, const Tensor& rows) {
-  return {cache.keys_values, cache.rows.defined() ? gather(cache.rows, rows, 1) : cache.rows};
-}
+KeyValueCache select(const KeyValueCache& cache, const Tensor& rows);
 
 /// Multi-head scaled dot-product attention (Vaswani et al., 2017, sections 3.2.1 and 3.2.2) of
 /// queries x (T, B, D) to a memory h (S, B, M), for head k with A = D / K elements:
@@ -100,9 +115,10 @@ class MultiHeadAttention {
                              const PairOptions& pairs = {}) const;
 
   /// One decoder step with one query per hypothesis, at the position of the last key of the cache:
-  /// (B, D) -> y (B, D), weights (K, S, B). The bias (optional) broadcasts to (B, K, 1, S). A key is
-  /// excluded by a row of -1 in the cache.
-  MultiHeadResult step(const Var& query, const KeyValueCache& cache, const Var& bias = {}) const;
+  /// (B, D) -> y (B, D), weights (K, S, B), mean: (S, B). The bias (optional) broadcasts to
+  /// (B, K, 1, S). A key is excluded by a row of -1 in the cache.
+  MultiHeadResult step(const Var& query, const KeyValueCache& cache, const Var& bias = {},
+                       Weights weights = Weights::per_head) const;
 
   /// Self-attention: x (T, B, D), or (N, D) if the layout is packed -> y of the same shape
   Var self(const Var& x, const Layout& layout = {}, const PairOptions& pairs = {}) const {
@@ -192,9 +208,9 @@ class TransformerLayer {
                     Weights weights = Weights::no) const;
 
   /// One decoder step, x (B, D) -> y (B, D): appends the keys and values of x to `cache`, and
-  /// attends to all positions in it. `memory` holds the result of `precompute`: its keys and values
-  /// at each source position, and in `rows` the own column, or -1 at padding.
-  Result step(const Var& x, KeyValueCache& cache, const KeyValueCache& memory = {}) const;
+  /// attends to all positions in it. `memory` is that of the result of `precompute`.
+  Result step(const Var& x, KeyValueCache& cache, const KeyValueCache& memory = {},
+              Weights weights = Weights::per_head) const;
 
  private:
   template <class Self, class Cross>

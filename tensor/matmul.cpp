@@ -58,7 +58,10 @@ void multiply(const char* operation, const Tensor& a, const Tensor& b, Transpose
     const MatrixView<T> to{c.mutable_data<T>() + column, x.rows, y.cols, c.dim(-1)};
     const Blas* const blas = blas_for(x, y, to.stride);
     if (start.defined() && (blas || x.rows <= few_rows)) {
-      copy(broadcast_to(start, c.shape()), c);
+      const T* const from = start.data<T>();
+      for (Index row = 0; row < x.rows; ++row)
+        std::copy_n(from + (start.rank() == 1 ? 0 : row * y.cols), y.cols,
+                    to.data + row * to.stride);
       return multiply(operation, a, b, transpose, c, Into::add);
     }
     if (blas) return blas->gemm(x, y, to, into);

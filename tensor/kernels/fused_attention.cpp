@@ -398,66 +398,55 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
   return {dq, dkv};
 }
 
-AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
-                             const FusedAttentionOptions& o, const Tensor& bias) {
+AttentionStep attention_step(const Tensor& q, const Tensor& cache, const Tensor& rows,
+                             const FusedAttentionOptions& o, const Tensor& bias, bool weights) {
   ShapeCheck check("attention_step");
   check("q", q, "B D")("rows", rows, "S B");
   const Index b = check['B'], d = check['D'], s = check['S'];
   const Heads heads("attention_step", o, d);
-  const Index a = heads.a, a_v = heads.a_v, y_size = heads.k * a_v;
+  const Index a = heads.a, a_v = heads.a_v, k = heads.k, group = heads.k / heads.g;
+  ShapeCheck("attention_step")("cache", cache, fmt::format("R {}", heads.width()));
+  require_same_dtype("attention_step", q, cache);
   const OfPairs of_pairs(bias);
-  detail::require_fits_pairs("attention_step", "bias", bias, {b, heads.k, 1, s});
+  detail::require_fits_pairs("attention_step", "bias", bias, {b, k, 1, s});
   if (bias.defined()) require_same_dtype("attention_step", q, bias);
-  if (std::ssize(cache) != s)
-    fail("attention_step", "the cache has {} entries, but rows has {} positions", cache.size(), s);
-  for (Index i = 0; i < s; ++i) {
-    require_same_dtype("attention_step", q, cache[i]);
-    ShapeCheck("attention_step")("cache", cache[i], fmt::format("R {}", heads.width()));
-    checked_ids("attention_step", "row", rows[i], cache[i].dim(0), -1);
-  }
-  AttentionStep result{Tensor::uninitialized({b, y_size}, q.dtype(), "attention_step"),
-                       Tensor::uninitialized({heads.k, s, b}, q.dtype(), "attention_step")};
-  const auto* row = rows.data<std::int32_t>();
+  const auto* row = checked_ids("attention_step", "row", rows, cache.dim(0), -1);
+  AttentionStep result{Tensor::uninitialized({b, k * a_v}, q.dtype(), "attention_step"),
+                       weights ? zeros({k, s, b}, q.dtype()) : Tensor()};
   const double scale = 1 / std::sqrt(static_cast<double>(a));
-  const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, const T* bias_data,
-                                    T* y_data, T* weights) {
-    std::fill_n(y_data + begin * y_size, (end - begin) * y_size, T(0));
-    std::vector<Index> seen;     // positions that the hypothesis attends to
-    std::vector<const T*> keys;  // their rows in the cache
+  const auto compute = [&]<class T>(Index begin, Index end, const T* q_data, const T* cache_data,
+                                    const T* bias_data, T* y_data) {
+    T* const alpha = weights ? result.weights.mutable_data<T>() : nullptr;
+    std::vector<Index> seen(s);  // positions that the hypothesis attends to
+    std::vector<const T*> entries(s);
+    std::vector<T> scores(k * s), factors(k);
     for (Index hypothesis = begin; hypothesis < end; ++hypothesis) {
-      seen.clear(), keys.clear();
+      Index n = 0;
       for (Index position = 0; position < s; ++position) {
         const Index at = row[position * b + hypothesis];
-        if (at < 0) continue;
-        seen.push_back(position);
-        keys.push_back(cache[position].data<T>() + at * heads.width());
+        if (at >= 0) seen[n] = position, entries[n++] = cache_data + at * heads.width();
       }
-      const Index n = std::ssize(seen);
-      std::vector<T> alpha(seen.size());
-      for (Index head = 0; head < heads.k; ++head) {
-        const T* const query = q_data + hypothesis * d + head * a;
-        const Index kv_head = head / (heads.k / heads.g), value = heads.g * a + kv_head * a_v;
-        for (Index i = 0; i < n; ++i)
-          alpha[i] = static_cast<T>(scale) * simd::dot(query, keys[i] + kv_head * a, a);
-        if (bias_data) {
-          const T* const row = bias_data + of_pairs.offset(hypothesis, head, 0);
-          for (Index i = 0; i < n; ++i) alpha[i] += row[of_pairs.strides[3] * seen[i]];
-        }
-        const T largest =
-            std::max(simd::largest(alpha.data(), n), std::numeric_limits<T>::lowest());
-        const T total = simd::sum_exp(alpha.data(), largest, n, alpha.data());
-        T* const of_head = weights + head * s * b + hypothesis;
-        for (Index position = 0; position < s; ++position) of_head[position * b] = 0;
-        for (Index i = 0; i < n; ++i) {
-          const T weight = total == 0 ? T(0) : alpha[i] / total;
-          of_head[seen[i] * b] = weight;
-          simd::add_scaled(weight, keys[i] + value, y_data + hypothesis * y_size + head * a_v, a_v);
-        }
+      simd::run(simd::StepScoresRow<T>{q_data + hypothesis * d, entries.data(), k, group, a,
+                                       static_cast<T>(scale), scores.data()},
+                n);
+      for (Index head = 0; head < k; ++head) {
+        T* const e = scores.data() + head * n;
+        const T* const added = bias_data + of_pairs.offset(hypothesis, head, 0);
+        for (Index i = 0; bias_data && i < n; ++i) e[i] += added[of_pairs.strides[3] * seen[i]];
+        const T largest = std::max(simd::largest(e, n), std::numeric_limits<T>::lowest());
+        const T total = simd::sum_exp(e, largest, n, e);
+        factors[head] = total == 0 ? T(0) : 1 / total;
+        for (Index i = 0; alpha && i < n; ++i)
+          alpha[(head * s + seen[i]) * b + hypothesis] = factors[head] * e[i];
       }
+      for (Index i = 0; i < n; ++i) entries[i] += heads.g * a;  // from keys to values
+      simd::run(simd::StepSumRow<T>{scores.data(), factors.data(), entries.data(), k, group, a_v,
+                                    y_data + hypothesis * k * a_v},
+                n);
     }
   };
   const detail::OrNull bias_or_null{of_pairs.values};
-  parallel_rows("attention_step", std::tie(q, bias_or_null, result.y, result.weights), b,
+  parallel_rows("attention_step", std::tie(q, cache, bias_or_null, result.y), b,
                 rows_of_tile(2 * s * d), compute);
   return result;
 }

@@ -1,8 +1,6 @@
 // Fused scaled dot-product attention: for whole sequences, and for a step with a key-value cache.
 #pragma once
 
-#include <span>
-
 #include <attune/tensor/kernels/attention_pairs.hpp>
 
 namespace attune {
@@ -33,14 +31,15 @@ AttentionBackward attention_backward(const Tensor& q, const Tensor& kv,
 
 /// Scaled dot-product attention of one query per hypothesis, q (B, K A), over a key-value cache in
 /// which hypotheses share the entries of a common prefix. At position s, hypothesis b attends to
-/// row rows[s, b] of cache[s] (R, G A + G A_v), or to nothing if rows (S, B), i32, is -1 there. A
+/// row rows[s, b] of the cache (R, G A + G A_v), or to nothing if rows (S, B), i32, is -1 there. A
 /// hypothesis without any position gets 0. Uses heads, kv_heads and value_size of the options, and
 /// a bias as in attention_forward, for T = 1.
 struct AttentionStep {
   Tensor y;        // (B, K A_v)
-  Tensor weights;  // (K, S, B), 0 where the row is -1
+  Tensor weights;  // (K, S, B), 0 where the row is -1; undefined unless asked for
 };
-AttentionStep attention_step(const Tensor& q, std::span<const Tensor> cache, const Tensor& rows,
-                             const FusedAttentionOptions& o, const Tensor& bias = {});
+AttentionStep attention_step(const Tensor& q, const Tensor& cache, const Tensor& rows,
+                             const FusedAttentionOptions& o, const Tensor& bias = {},
+                             bool weights = true);
 
 }  // namespace attune

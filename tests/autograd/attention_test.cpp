@@ -174,4 +174,42 @@ TEST_CASE("attention: errors name what does not fit") {
               attention(q, kv, {.key_rows = zeros({5, 3}, DType::i32)}));
 }
 
+TEST_CASE("attention_step: equals attention over each hypothesis's own keys, for any sizes") {
+  struct Sizes {
+    Index k, g, a, a_v;
+  };
+  const Index B = 3, entries = 40;
+  const auto check = [](const Sizes& n, Index S, DType dtype) {
+    CAPTURE(n.k);
+    CAPTURE(n.a);
+    CAPTURE(S);
+    const Tensor q = randn({B, n.k * n.a}, dtype),
+                 cache = randn({entries, n.g * (n.a + n.a_v)}, dtype, 2),
+                 bias = randn({B, n.k, 1, S}, dtype, 3);
+    std::vector<std::int32_t> all;
+    for (Index i = 0; i < S * B; ++i)  // hypothesis 1 has no key
+      all.push_back(i % B == 1 || i % 7 == 0 ? -1 : static_cast<std::int32_t>(i * 13 % entries));
+    const Tensor rows = Tensor::of<std::int32_t>({S, B}, all);
+    FusedAttentionOptions o{.heads = n.k, .kv_heads = n.g, .value_size = n.a_v};
+    const AttentionStep step = attention_step(q, cache, rows, o, bias);
+    CHECK_FALSE(attention_step(q, cache, rows, o, bias, false).weights.defined());
+    for (std::int32_t b = 0; b < B; ++b) {  // the same bits alone
+      const Tensor own = Tensor::of<std::int32_t>({1}, {b});
+      const AttentionStep alone =
+          attention_step(gather(q, own), cache, gather(rows, own, 1), o, gather(bias, own));
+      CHECK(identical(alone.y[0], step.y[b]));
+    }
+    o.mask = Mask(rows >= 0);
+    const Tensor kv = gather(cache, maximum(rows, 0)), query = q.reshape({1, B, -1});
+    const double error = dtype == DType::f32 ? 3e-6 : 1e-14;
+    CHECK(difference(step.y, attention(query, kv, o, bias).value()[0]) <= error);
+    const Var weights = attention_weights(query, kv, o, AttentionWeights::per_head, bias);
+    CHECK(difference(step.weights, weights.value()[0]) <= error);
+  };
+  for (const Sizes& n :
+       {Sizes{1, 1, 1, 1}, {4, 2, 5, 3}, {2, 2, 16, 32}, {6, 1, 20, 17}, {4, 4, 32, 70}})
+    for (const Index S : {1, 4, 11, 30})
+      for (const DType dtype : {DType::f32, DType::f64}) check(n, S, dtype);
+}
+
 }  // namespace attune

@@ -40,16 +40,39 @@ TEST_CASE("MultiHeadAttention: dropout draws B · heads · T · S numbers, also 
 
 /// The cache of a memory, where hypothesis i attends to column columns[i]; -1 at padding.
 KeyValueCache cache_of(const Var& kv, const Tensor& mask, std::vector<std::int32_t> columns) {
-  KeyValueCache cache;
-  std::vector<std::int32_t> rows;
-  for (Index s = 0; s < kv.dim(0); ++s) {
-    cache.keys_values.push_back(kv[s]);
-    for (const std::int32_t column : columns) {
-      rows.push_back(mask.at<double>({s, column}) != 0 ? column : -1);
+  return select(KeyValueCache::of_memory(kv, mask),
+                Tensor::of<std::int32_t>({std::ssize(columns)}, columns));
+}
+
+TEST_CASE("KeyValueCache: appends to one copy leave the others unchanged") {
+  const auto entry = [](double value) { return full({2, 3}, value); };
+  for (const bool recording : {false, true}) {
+    std::optional<NoGrad> no_grad;
+    if (!recording) no_grad.emplace();
+    KeyValueCache cache, older;
+    for (Index t = 0; t < 40; ++t) {  // beyond the first positions, and their double
+      if (t == 20) older = cache;
+      cache.append(recording ? variable(entry(t)) : Var(entry(t)));
     }
+    KeyValueCache other = older,
+                  reordered = select(older, Tensor::of<std::int32_t>({3}, {1, 1, 0}));
+    other.append(entry(-1));
+    reordered.append(full({3, 3}, -2.0));
+    const auto value = [](const KeyValueCache& of, Index s, Index b) {
+      return of.keys_values.value().at<float>({of.rows.at<std::int32_t>({s, b}), 2});
+    };
+    for (Index t = 0; t < 40; ++t) CHECK(value(cache, t, 1) == static_cast<float>(t));
+    CHECK(older.rows.shape() == Shape{20, 2});
+    for (Index t = 0; t < 20; ++t) {
+      for (const KeyValueCache& of : {older, other, reordered})
+        CHECK(value(of, t, 1) == static_cast<float>(t));
+    }
+    CHECK(value(other, 20, 0) == -1);
+    CHECK(value(reordered, 20, 2) == -2);
+    CHECK(reordered.rows.at<std::int32_t>({3, 0}) == older.rows.at<std::int32_t>({3, 1}));
   }
-  cache.rows = Tensor::of({kv.dim(0), std::ssize(columns)}, std::span<const std::int32_t>(rows));
-  return cache;
+  CHECK_ERROR("KeyValueCache: keys and values (R, W) is (2, 4), but W = 3 in entries",
+              KeyValueCache(zeros({2, 4}), zeros({1, 2}, DType::i32)).append(entry(0)));
 }
 
 TEST_CASE("MultiHeadAttention: dropout applies to a step with and without gradient") {
@@ -92,6 +115,9 @@ TEST_CASE("MultiHeadAttention: a step equals the query among others, with and wi
     CHECK(difference(permute(step.weights.value(), {1, 2, 0}), gather(weights, rows, 1)) <= 1e-14);
     CHECK(difference(recorded.y.value(), step.y.value()) <= 1e-14);
     CHECK(difference(recorded.weights.value(), step.weights.value()) <= 1e-14);
+    CHECK(difference(layer.step(query, cache, {}, Weights::mean).weights.value(),
+                     mean(step.weights.value(), {0})) <= 1e-15);
+    CHECK_FALSE(layer.step(query, cache, {}, Weights::no).weights.defined());
   }
 }
 
@@ -129,8 +155,8 @@ TEST_CASE("MultiHeadAttention: grouped heads, rotary, bias and window, at once, 
   const auto all = layer(x, layer.precompute(x), {}, Weights::per_head, {}, pairs);
   KeyValueCache cache;
   for (Index t = 0; t < 5; ++t) {
-    cache.keys_values.push_back(layer.precompute(x.slice(t, t + 1), {}, t)[0]);
-    const Tensor seen = where(near[t].slice(0, t + 1).reshape({-1, 1}), arange(3), -1);
+    cache.append(layer.precompute(x.slice(t, t + 1), {}, t)[0]);
+    const Tensor seen = where(near[t].slice(0, t + 1).reshape({-1, 1}), cache.rows, -1);
     const Var now = slice(slice(bias, 1, t, t + 1), 2, 0, t + 1);
     const auto recorded = layer.step(x[t], {cache.keys_values, seen}, now);
     CHECK(difference(recorded.y.value(), all.y.value()[t]) <= 1e-14);
@@ -231,20 +257,20 @@ TEST_CASE("Transformer layers: errors name the tensor and the layer") {
               encoder.precompute(h, source_mask));
   const TransformerLayer decoder(params / "layer", {.size = kSize, .heads = 2, .inner = 5},
                                  Causal::yes, kMemory);
-  KeyValueCache cache{{zeros({3, 16}, DType::f64)}, zeros({1, 3}, DType::i32)};
+  KeyValueCache cache(zeros({3, 16}, DType::f64), zeros({1, 3}, DType::i32));
   const std::string lacks = "TransformerLayer: layer has cross-attention, but there is no memory";
   CHECK_ERROR(lacks, decoder(x, {}));
   CHECK_ERROR(lacks, decoder.step(x[0], cache));
   const NoGrad no_grad;
   CHECK_ERROR("attention_step: cache (R, 16) is (3, 12), but 16 was expected, in decoder.cross",
-              attention.step(x[0], {{zeros({3, 12}, DType::f64)}, cache.rows}));
+              attention.step(x[0], {zeros({3, 12}, DType::f64), cache.rows}));
   CHECK_ERROR(
       "attention_step: row 3 at 0 is not in -1 to 2, in decoder.cross",
       attention.step(x[0], {cache.keys_values, Tensor::of<std::int32_t>({1, 3}, {3, 0, 0})}));
   CHECK_ERROR("attention_step: rows (S, B) is (1, 2), but B = 3 in q, in decoder.cross",
               attention.step(x[0], {cache.keys_values, zeros({1, 2}, DType::i32)}));
-  CHECK_ERROR("attention_step: the cache has 0 entries, but rows has 1 positions, in decoder.cross",
-              attention.step(x[0], {{}, cache.rows}));
+  CHECK_ERROR("MultiHeadAttention: the cache is empty, in decoder.cross",
+              attention.step(x[0], KeyValueCache()));
   CHECK_ERROR("dropout: the rate 1 is not in [0, 1)",
               TransformerLayer(params / "other",
                                {.size = kSize, .heads = 2, .attention_dropout = 1}, Causal::no));

@@ -72,11 +72,9 @@ Tensor attend_backward(const Padded& in, bool causal) {
 /// The context, and the weights of 3 heads, in one row.
 AttentionStep step_of(const Padded& in) {
   const Tensor kv = concat({in.x, in.x * 0.5}, 2);
-  std::vector<Tensor> places;
-  for (Index t = 0; t < kv.dim(0); ++t) places.push_back(kv[t]);
-  const Tensor own = broadcast_to(arange(kv.dim(1), in.x.dtype()), in.mask.shape());
+  const Tensor own = arange(in.mask.size(), in.x.dtype()).reshape(in.mask.shape());
   const Tensor rows = where(in.mask, own, -1.0).to(DType::i32);
-  return attention_step(queries_of(in), places, rows, {.heads = 3});
+  return attention_step(queries_of(in), kv.reshape({-1, kv.dim(2)}), rows, {.heads = 3});
 }
 
 RecurrenceOf<Tensor> recurrence(const Padded& in, Cell cell, Direction direction) {

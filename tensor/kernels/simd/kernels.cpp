@@ -285,6 +285,130 @@ HWY_INLINE T Dot(const T* x, const T* y, Index n) {
       n, [&](auto at, auto sum) HWY_ATTR { return hn::MulAdd(at.load(x), at.load(y), sum); });
 }
 
+#if HWY_TARGET != HWY_SCALAR
+/// Total of each of four registers, in the order of Total.
+template <class D>
+HWY_INLINE hn::VFromD<hn::CappedTag<float, 4>> FourTotals(D d, hn::Vec<D> a, hn::Vec<D> b,
+                                                          hn::Vec<D> c, hn::Vec<D> e) {
+  if constexpr (hn::MaxLanes(d) > 4) {
+    const hn::Half<D> half;
+    const auto folded = [&](auto x) HWY_ATTR {
+      return hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x));
+    };
+    return FourTotals(half, folded(a), folded(b), folded(c), folded(e));
+  } else {
+    const auto ab = hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+    const auto ce = hn::Add(hn::ConcatLowerLower(d, e, c), hn::ConcatUpperUpper(d, e, c));
+    return hn::Add(hn::ConcatEven(d, ce, ab), hn::ConcatOdd(d, ce, ab));
+  }
+}
+
+#endif
+
+/// totals_i = x · (rows_i + offset), each in as many partial sums as the widest register has lanes.
+template <Index kRows, class T>
+HWY_INLINE void Dots(const T* x, const T* const* rows, Index offset, Index n, T* totals) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  constexpr Index width = 64 / sizeof(T), lanes = hn::MaxLanes(d), registers = width / lanes;
+  hn::Vec<decltype(d)> sums[kRows][registers];
+  for (auto& of_row : sums)
+    for (auto& sum : of_row) sum = hn::Zero(d);
+  Index j = 0;
+  for (; j + width <= n; j += width) {
+    for (Index r = 0; r < registers; ++r) {
+      const Index at = j + r * lanes;
+      const auto factor = hn::LoadU(d, x + at);
+      for (Index i = 0; i < kRows; ++i)
+        sums[i][r] = hn::MulAdd(factor, hn::LoadU(d, rows[i] + offset + at), sums[i][r]);
+    }
+  }
+  for (auto& of_row : sums) {
+    for (Index left = registers / 2; left > 0; left /= 2)
+      for (Index r = 0; r < left; ++r) of_row[r] = hn::Add(of_row[r], of_row[r + left]);
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kRows == 4 && sizeof(T) == 4) {
+    const hn::CappedTag<float, 4> four;
+    hn::StoreU(FourTotals(d, sums[0][0], sums[1][0], sums[2][0], sums[3][0]), four, totals);
+  } else
+#endif
+    for (Index i = 0; i < kRows; ++i) totals[i] = Total(d, sums[i][0]);
+  for (; j < n; ++j) {
+    for (Index i = 0; i < kRows; ++i)
+      totals[i] = hn::GetLane(hn::MulAdd(hn::Set(one, x[j]), hn::Set(one, rows[i][offset + j]),
+                                         hn::Set(one, totals[i])));
+  }
+}
+
+template <class T>
+HWY_INLINE void Run(const StepScoresRow<T>& row, Index n) {
+  const auto dots = [&](auto count, Index i) HWY_ATTR {
+    for (Index head = 0, offset = 0; head < row.heads; ++head) {
+      T totals[count];
+      Dots<count>(row.q + head * row.size, row.keys + i, offset, row.size, totals);
+      for (Index c = 0; c < count; ++c) row.scores[head * n + i + c] = row.scale * totals[c];
+      if ((head + 1) % row.group == 0) offset += row.size;
+    }
+  };
+  constexpr std::integral_constant<Index, 4> together;
+  constexpr Index ahead =
+      8;  // entries are scattered in memory: the hardware does not prefetch them
+  const Index bytes = row.heads / row.group * row.size * Index{sizeof(T)};
+  Index i = 0;
+  for (; i + together <= n; i += together) {
+    for (Index c = i + ahead; c < std::min(n, i + ahead + together); ++c)
+      for (Index at = 0; at < bytes; at += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(row.keys[c]) + at);
+    dots(together, i);
+  }
+  for (; i < n; ++i) dots(std::integral_constant<Index, 1>(), i);
+}
+
+/// Neighbouring elements of a head in StepSumRow.
+template <class T>
+struct HeadColumns {
+  const T* weights;
+  T factor;
+  Index from, to;  // in a value, in y
+};
+
+template <class T>
+HWY_INLINE void Run(const StepSumRow<T>& row, Index n) {
+  const auto add = [&](auto count, auto d, const HeadColumns<T>* of) HWY_ATTR {
+    hn::Vec<decltype(d)> sums[count];
+    for (auto& sum : sums) sum = hn::Zero(d);
+    for (Index i = 0; i < n; ++i) {
+      const T* const value = row.values[i];
+      for (Index c = 0; c < count; ++c)
+        sums[c] =
+            hn::MulAdd(hn::Set(d, of[c].weights[i]), hn::LoadU(d, value + of[c].from), sums[c]);
+    }
+    for (Index c = 0; c < count; ++c)
+      hn::StoreU(hn::Mul(hn::Set(d, of[c].factor), sums[c]), d, row.y + of[c].to);
+  };
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 1> narrow;
+  constexpr std::integral_constant<Index, 1> one;
+  constexpr std::integral_constant<Index, 4> many;  // independent sums
+  HeadColumns<T> waiting[many];
+  Index count = 0;
+  for (Index head = 0; head < row.heads; ++head) {
+    for (Index j = 0, step; j < row.size; j += step) {
+      const bool whole = j + LanesOf(wide) <= row.size;
+      step = whole ? LanesOf(wide) : 1;
+      waiting[count] = {row.weights + head * n, row.factors[head], head / row.group * row.size + j,
+                        head * row.size + j};
+      if (!whole) {
+        add(one, narrow, waiting + count);
+      } else if (++count == many) {
+        add(many, wide, waiting), count = 0;
+      }
+    }
+  }
+  for (Index c = 0; c < count; ++c) add(one, wide, waiting + c);
+}
+
 template <class T>
 HWY_INLINE double SumOfSquares(const T* x, Index n) {
   return Sum<double>(n, [&](auto at, auto sum) HWY_ATTR {
@@ -602,6 +726,8 @@ HWY_INLINE void Normal(const std::uint32_t* words, T* y, Index n) {
   ATTUNE_ROW(KERNEL, LayerNormRow, T, bits) \
   ATTUNE_ROW(KERNEL, LayerNormBackwardRow, T, bits) \
   ATTUNE_ROW(KERNEL, AdditiveScoreBackwardRow, T, bits) \
+  ATTUNE_ROW(KERNEL, StepScoresRow, T, bits) \
+  ATTUNE_ROW(KERNEL, StepSumRow, T, bits) \
   ATTUNE_ROW(KERNEL, SoftmaxRow, T, bits) \
   ATTUNE_ROW(KERNEL, SoftmaxGradientRow, T, bits) \
   ATTUNE_ROW(KERNEL, AttentionGradientRow, T, bits) \

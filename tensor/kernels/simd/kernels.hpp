@@ -146,6 +146,25 @@ struct AttentionGradientRow {
   T shift, factor, delta;
 };
 
+/// One query of attention_step (tensor/kernels/fused_attention.hpp): its scores with n keys in K heads,
+/// scores_ki = scale · q_k · keys_i. Heads of the query in groups of `group` use the same key.
+template <class T>
+struct StepScoresRow {
+  const T* q;            // K · size
+  const T* const* keys;  // n rows of K / group · size
+  Index heads, group, size;
+  T scale;
+  T* scores;  // (K, n)
+};
+/// Its result, y_k = Σ_i factors_k weights_ki values_i, added in ascending i.
+template <class T>
+struct StepSumRow {
+  const T *weights, *factors;  // (K, n), (K)
+  const T* const* values;      // n rows of K / group · size
+  Index heads, group, size;
+  T* y;  // K · size
+};
+
 /// One row of the gradient of a softmax cross-entropy:  dx = scale e^{x - shift} - even
 template <class T>
 struct SoftmaxGradientRow {

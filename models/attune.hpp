@@ -20,6 +20,7 @@
 #include <attune/models/papers.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/models/search.hpp>
+#include <attune/models/shortlist.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/heatmap.hpp>

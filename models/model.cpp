@@ -1,6 +1,11 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <attune/models/model.hpp>
+#include <attune/tensor/index.hpp>
+#include <attune/tensor/kernels/simd/kernels.hpp>
+#include <attune/tensor/loops.hpp>
 #include <attune/tensor/shape_check.hpp>
 
 namespace attune::models {
@@ -11,6 +16,42 @@ Model::Steps Model::unroll(const Source& source, const Tensor& previous, const M
   check("the source's mask", source.mask, "S B")("previous", previous, "T B");
   if (mask.defined()) check("mask", mask, "T B");
   return of_->unroll(source, previous, mask, weights);
+}
+
+Tensor OutputSubsets::logits(const AffineLogits& all) {
+  const Tensor &x = all.x.value(), &W = all.affine.W.value(), &bias = all.affine.b.value();
+  ShapeCheck check("OutputSubsets");
+  check("rows", {1, std::ssize(sentences_)}, "T B")("outputs", x, "T B R");
+  Index width = 0;
+  for (const std::size_t sentence : sentences_) width = std::max(width, std::ssize(ids_[sentence]));
+  Tensor y = full({check['B'], width}, -std::numeric_limits<double>::infinity(), x.dtype());
+  std::vector<Tensor> copies;  // (ids, R) of each row, if W is not transposed
+  for (const std::size_t sentence : sentences_)
+    if (W.defined() && !all.affine.transposed) copies.push_back(columns(W, sentence));
+  const attune::detail::OrNull weights{W}, biases{bias};
+  const auto compute = [&]<class T>(Index row, const T* outputs, const T* w, const T* b, T* to) {
+    const std::vector<std::int32_t>& ids = ids_[sentences_[row]];
+    const Index n = std::ssize(ids), r = check['R'];
+    const T* const own = outputs + row * r;
+    to += row * width;
+    if (!w) return void(std::ranges::transform(ids, to, [&](std::int32_t id) { return own[id]; }));
+    std::vector<const T*> rows(ids.size());  // of Wᵀ
+    const T* const copied = copies.empty() ? nullptr : copies[row].template data<T>();
+    for (Index i = 0; i < n; ++i) rows[i] = copied ? copied + i * r : w + ids[i] * r;
+    simd::run(simd::StepScoresRow<T>{own, rows.data(), 1, 1, r, T(1), to}, n);
+    for (Index i = 0; b && i < n; ++i) to[i] += b[ids[i]];
+  };
+  parallel_rows("logits", std::tie(x, weights, biases, y), check['B'],
+                rows_of_tile(width * check['R']), compute);
+  return y;
+}
+
+const Tensor& OutputSubsets::columns(const Tensor& W, std::size_t sentence) {
+  Tensor& own = columns_[{bytes_of(W).data(), sentence}];
+  const std::vector<std::int32_t>& ids = ids_[sentence];
+  if (!own.defined())
+    own = transpose(gather(W, Tensor::of<std::int32_t>({std::ssize(ids)}, ids), 1), 0, 1);
+  return own;
 }
 
 namespace {
@@ -54,11 +95,11 @@ class Ensemble final : public detail::ModelBase {
     return State(std::move(selected));
   }
 
-  Step step(const Tensor& previous, const State& state) const override {
+  Step step(const Tensor& previous, const State& state, OutputSubsets* subsets) const override {
     States states;
     std::vector<Var> logits, weights;
     for (std::size_t n = 0; n < models_.size(); ++n) {
-      Step step = models_[n].step(previous, state.as<States>()[n]);
+      Step step = models_[n].step(previous, state.as<States>()[n], subsets);
       logits.push_back(std::move(step.logits));
       if (step.weights.defined()) weights.push_back(std::move(step.weights));
       states.push_back(std::move(step.state));

@@ -1,6 +1,8 @@
 // The type of model that loss, search, sampling, forced decoding and ensembles work with.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <type_traits>
 #include <typeinfo>
@@ -11,6 +13,29 @@
 #include <attune/tensor/errors.hpp>
 
 namespace attune::models {
+
+/// The tokens that each sentence of a batch can generate (see Shortlist). Logits of other tokens are
+/// not computed.
+class OutputSubsets {
+ public:
+  /// The ids of each sentence, ascending.
+  explicit OutputSubsets(std::vector<std::vector<std::int32_t>> ids) : ids_(std::move(ids)) {}
+
+  /// The sentences of the rows of the next step.
+  void set_rows(std::vector<std::size_t> sentences) { sentences_ = std::move(sentences); }
+  /// The id of a row's logit. There are as many as its sentence has ids; the others are -∞.
+  std::int32_t id(Index row, Index column) const { return ids_[sentences_[row]][column]; }
+  /// The logits (1, B, V) at the ids of each row: (B, most ids).
+  Tensor logits(const AffineLogits& all);
+
+ private:
+  /// The columns of W (R, V) of a sentence, transposed: (ids, R).
+  const Tensor& columns(const Tensor& W, std::size_t sentence);
+
+  std::vector<std::vector<std::int32_t>> ids_;
+  std::vector<std::size_t> sentences_;
+  std::map<std::pair<const void*, std::size_t>, Tensor> columns_;  // by W and sentence
+};
 
 namespace detail {
 
@@ -62,7 +87,7 @@ struct ModelBase {
   virtual ~ModelBase() = default;
   virtual Source encode(const Tensor& source, const Mask& mask) const = 0;
   virtual State start(const Source& source) const = 0;
-  virtual Step step(const Tensor& previous, const State& state) const = 0;
+  virtual Step step(const Tensor& previous, const State& state, OutputSubsets* subsets) const = 0;
   virtual State select(const State& state, const Tensor& rows) const = 0;
   virtual Steps unroll(const Source& source, const Tensor& previous, const Mask& mask,
                        bool weights) const = 0;
@@ -100,8 +125,10 @@ class Model {
   Source encode(const Tensor& source, const Mask& mask) const { return of_->encode(source, mask); }
   /// The initial state.
   State start(const Source& source) const { return of_->start(source); }
-  /// One step after the previous tokens (B) i32.
-  Step step(const Tensor& previous, const State& state) const { return of_->step(previous, state); }
+  /// One step after the previous tokens (B) i32. With `subsets`, computes only these logits.
+  Step step(const Tensor& previous, const State& state, OutputSubsets* subsets = nullptr) const {
+    return of_->step(previous, state, subsets);
+  }
   /// Gathers columns of the batch by index (i32, repetition allowed).
   State select(const State& state, const Tensor& rows) const { return of_->select(state, rows); }
   /// All steps on given target tokens (teacher forcing): previous (T, B) i32 is `<s>` y_1 ..
@@ -144,12 +171,13 @@ struct detail::ModelOf final : detail::ModelBase {
   State start(const Source& source) const override {
     return State(model->start(source.as<OwnSource>()));
   }
-  Step step(const Tensor& previous, const State& state) const override {
+  Step step(const Tensor& previous, const State& state, OutputSubsets* subsets) const override {
     const auto words = model->read(previous.reshape(previous.shape().inserted(0, 1)));
     auto own = model->step(words[0], state.as<OwnState>());
     OwnOutputs outputs;
     outputs.push_back(std::move(own.output));
-    return {Var(AffineLogits{model->logits(words, outputs)})[0], std::move(own.weights),
+    const AffineLogits logits{model->logits(words, outputs)};
+    return {subsets ? Var(subsets->logits(logits)) : Var(logits)[0], std::move(own.weights),
             State(OwnState(std::move(own.state)))};
   }
   State select(const State& state, const Tensor& rows) const override {

@@ -55,7 +55,8 @@ Codecs codecs_of(const Safetensors& file, const std::string& name,
 void require_used(const Safetensors& file, const nn::Parameters& parameters) {
   for (const auto& [name, tensor] : file.tensors) {
     const std::string owner = name.substr(0, name.find('.'));
-    if (!parameters.contains(name) && !file.metadata.contains(owner + ".steps"))
+    if (!parameters.contains(name) && owner != "shortlist" &&
+        !file.metadata.contains(owner + ".steps"))
       fail("checkpoint", in_quotes(name) + " is not a parameter of the model");
   }
 }

@@ -8,14 +8,18 @@
 //     source_vocabulary  JSON array of the tokens from id 4 on
 //     target_tokenizer, target_vocabulary
 //
+// and, optionally, the tensors of a Shortlist (shortlist.hpp).
+//
 // A training checkpoint has further metadata, and tensors "adam.*", "sgd.*" and "average.*".
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include <attune/models/by_name.hpp>
+#include <attune/models/shortlist.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
 #include <attune/tensor/safetensors.hpp>
@@ -32,8 +36,9 @@ struct LoadedModel {
   std::unique_ptr<nn::Parameters> parameters;
   M model;
   Codecs codecs;
-  Metadata metadata;     // all metadata of the file
-  std::string checksum;  // of the file, see tensor/safetensors.hpp
+  Metadata metadata;         // all metadata of the file
+  std::string checksum;      // of the file, see tensor/safetensors.hpp
+  Shortlist shortlist = {};  // undefined if the file has none
 };
 
 namespace detail {
@@ -84,7 +89,8 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
   if constexpr (!any) name = M::name;
   Codecs codecs = detail::codecs_of(file, name, rewriter);
   const Vocabularies sizes{codecs.source.vocabulary.size(), codecs.target.vocabulary.size()};
-  const bool f64 = !file.tensors.empty() && file.tensors.begin()->second.dtype() == DType::f64;
+  const bool f64 = std::ranges::any_of(
+      file.tensors, [](const auto& one) { return one.second.dtype() == DType::f64; });
   auto parameters = std::make_unique<nn::Parameters>(file, f64 ? DType::f64 : DType::f32);
   const auto made = [&]() -> M {
     if constexpr (any) {
@@ -98,7 +104,8 @@ LoadedModel<M> load_from(const Safetensors& file, const text::RewriterFromJson& 
   };
   M model = made();
   detail::require_used(file, *parameters);
-  return {std::move(parameters), std::move(model), std::move(codecs), file.metadata, file.checksum};
+  return {std::move(parameters), std::move(model), std::move(codecs),
+          file.metadata,         file.checksum,    Shortlist::of(file, sizes.source, sizes.target)};
 }
 
 /// As load_from, from a path. Error messages begin with the path.

@@ -110,10 +110,10 @@ std::vector<std::int32_t> words_left(const std::vector<T>& weights, const Sampli
   return words;
 }
 
-/// Samples a token id by its log-probabilities (V).
+/// Samples a token id by its logits (V).
 template <class T>
-std::int32_t draw(std::span<const T> log_p, const SamplingOptions& options, Random& random) {
-  std::vector<T> weights(log_p.begin(), log_p.end());  // e^{(x_v - largest) / temperature}
+std::int32_t draw(std::span<const T> logits, const SamplingOptions& options, Random& random) {
+  std::vector<T> weights(logits.begin(), logits.end());  // e^{(x_v - largest) / temperature}
   const T largest = simd::largest(weights.data(), std::ssize(weights));
   for (T& x : weights) x = static_cast<T>((x - largest) / options.temperature);
   simd::exp(weights.data(), weights.data(), std::ssize(weights));
@@ -130,7 +130,58 @@ std::int32_t draw(std::span<const T> log_p, const SamplingOptions& options, Rand
   return last;
 }
 
-constexpr Index block = 128;  // tokens that are skipped together
+/// The log-probabilities of one row of logits x, computed where they are read.
+template <class T>
+class LogProbabilities {
+ public:
+  static constexpr Index block = 128;  // tokens that are skipped together
+
+  explicit LogProbabilities(std::span<const T> x) : x_(x) {
+    const auto blocks_of = [&](Index width, const auto& body) {
+      for (Index at = 0; at < std::ssize(x); at += width)
+        body(x.data() + at, std::min(width, std::ssize(x) - at));
+    };
+    blocks_of(block, [&](const T* from, Index n) { largest_.push_back(simd::largest(from, n)); });
+    shift_ = std::max(std::ranges::max(largest_), std::numeric_limits<T>::lowest());
+    double total = 0;
+    blocks_of(simd::sum_block,
+              [&](const T* from, Index n) { total += simd::sum_exp(from, shift_, n); });
+    log_total_ = total == 0 ? T(0) : static_cast<T>(std::log(total));
+  }
+
+  /// False if a logit is NaN or inf.
+  bool valid() const { return !std::isnan(log_total_); }
+  std::span<const T> logits() const { return x_; }
+  T operator[](Index word) const { return of(x_[word]); }
+
+  /// Calls body(word, log-probability) in ascending order for all tokens that may be among the
+  /// `count` most probable ones. Skips a block if `skips` is true for the largest in it.
+  template <class Skips, class Body>
+  void for_likely(std::size_t count, const Skips& skips, const Body& body) const {
+    T least = -std::numeric_limits<T>::infinity();
+    if (count <= largest_.size()) {  // so many blocks have a token of at least this
+      std::vector<T> best = largest_;
+      const auto last = best.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+      std::ranges::nth_element(best, last, std::ranges::greater());
+      least = of(*last);
+    }
+    for (std::size_t i = 0; i < largest_.size(); ++i) {
+      const T largest = of(largest_[i]);
+      if (largest < least || skips(largest)) continue;
+      const Index begin = static_cast<Index>(i) * block;
+      for (Index word = begin; word < std::min(std::ssize(x_), begin + block); ++word)
+        if ((*this)[word] >= least) body(word, (*this)[word]);
+    }
+  }
+
+ private:
+  T of(T logit) const { return logit - shift_ - log_total_; }
+
+  std::span<const T> x_;
+  std::vector<T> largest_;  // of each block
+  T shift_, log_total_;
+};
+
 constexpr double least_coverage = 1e-10;
 constexpr Index widest_beam = 1024;  // where a text has several hypotheses
 
@@ -138,12 +189,13 @@ constexpr Index widest_beam = 1024;  // where a text has several hypotheses
 /// best continuations; sampling has a beam of 1 and draws the continuation.
 class Decoding {
  public:
-  /// `numbers` are the sentences' numbers, for sampling and TextOf.
+  /// `numbers` are the sentences' numbers, for sampling and TextOf. `subsets` may be null.
   Decoding(const Tensor& mask, const SearchOptions& o, std::span<const Index> numbers,
-           const TextOf& text)
+           const TextOf& text, OutputSubsets* subsets)
       : operation_(o.sampling ? "sample" : "search"),
         options_(o),
         text_(text),
+        subsets_(subsets),
         excluded_(excluded_tokens(o.output_tokens, o.end)),
         source_steps_(mask.dim(0)) {
     check_options();
@@ -167,7 +219,13 @@ class Decoding {
       for (const Running& r : running_)
         words.push_back(r.last < 0 ? options_.begin : written_[r.last].word);
       std::iota(unmoved.begin(), unmoved.end(), 0);
-      Model::Step step = model.step(Tensor::of<std::int32_t>({std::ssize(words)}, words), state);
+      if (subsets_) {
+        std::vector<std::size_t> sentences;
+        for (const Running& r : running_) sentences.push_back(r.sentence);
+        subsets_->set_rows(std::move(sentences));
+      }
+      Model::Step step =
+          model.step(Tensor::of<std::int32_t>({std::ssize(words)}, words), state, subsets_);
       Tensor logits = step.logits.value();
       step.logits = {};  // so that `advance` need not copy them
       const std::vector<std::int32_t> parents = advance(std::move(logits), step.weights.value());
@@ -208,9 +266,8 @@ class Decoding {
     std::vector<std::vector<Candidate>> found(begins.size() - 1);
     visit_floating(operation_, logits, [&](auto zero) {
       using T = decltype(zero);
-      const Tensor log_p = log_softmax(logits, -1);
       parallel_for(std::ssize(found), [&](Index i) {
-        found[i] = choose<T>(log_p, begins[i], begins[i + 1]);
+        found[i] = choose<T>(logits, begins[i], begins[i + 1]);
         if (found[i].empty() && sentences_[running_[begins[i]].sentence].finished.empty())
           fail(operation_, "all tokens have probability 0");
       });
@@ -218,13 +275,13 @@ class Decoding {
     return found;
   }
 
-  /// The continuations of one sentence with the rows begin .. end, from log_p (rows, V): the best
+  /// The continuations of one sentence with the rows begin .. end, from logits (rows, V): the best
   /// ones, one per free beam slot, best first, or a sampled one. Ties: the earlier row, then the
   /// smaller token. A row at the length limit has only its best continuation.
   template <class T>
-  std::vector<Candidate> choose(const Tensor& log_p, Index begin, Index end) {
+  std::vector<Candidate> choose(const Tensor& logits, Index begin, Index end) {
     SentenceSearch& sentence = sentences_[running_[begin].sentence];
-    const auto v = static_cast<std::size_t>(log_p.dim(1));
+    const auto v = static_cast<std::size_t>(logits.dim(1));
     const auto count = static_cast<std::size_t>(options_.beam) - sentence.finished.size();
     std::vector<Candidate> best;  // sorted; short
     const auto enters = [&](double total) {
@@ -233,34 +290,34 @@ class Decoding {
     };
     for (Index row = begin; row < end; ++row) {
       const double before = running_[row].log_probability;
-      const std::span<const T> own(log_p.data<T>() + row * log_p.dim(1), v);
-      if (std::ranges::count_if(own, [](T x) { return x != x; }) > 0)  // vectorises
-        fail(operation_, "the model's logits are NaN or inf");
+      const LogProbabilities<T> log_p({logits.data<T>() + row * logits.dim(1), v});
+      if (!log_p.valid()) fail(operation_, "the model's logits are NaN or inf");
       if (options_.sampling || running_[row].length == sentence.most_words) {
-        const auto likeliest = std::ranges::max_element(own);
+        const std::span<const T> x = log_p.logits();
+        const auto likeliest = std::ranges::max_element(x);
         if (std::isinf(*likeliest)) continue;
-        const std::int32_t word = options_.sampling
-                                      ? draw(own, *options_.sampling, sentence.random)
-                                      : static_cast<std::int32_t>(likeliest - own.begin());
-        best.push_back({row, word, before + own[word]});
+        const std::int32_t column = options_.sampling
+                                        ? draw(x, *options_.sampling, sentence.random)
+                                        : static_cast<std::int32_t>(likeliest - x.begin());
+        best.push_back({row, word_of(row, column), before + log_p[column]});
         continue;
       }
-      for (std::size_t from = 0; from < v; from += block) {
-        const std::size_t to = std::min<std::size_t>(v, from + block);
-        if (!enters(before + simd::largest(own.data() + from, static_cast<Index>(to - from))))
-          continue;
-        for (std::size_t word = from; word < to; ++word) {
-          const Candidate candidate{row, static_cast<std::int32_t>(word), before + own[word]};
-          if (!enters(candidate.total)) continue;
-          best.insert(std::ranges::upper_bound(best, candidate.total, std::ranges::greater(),
-                                               &Candidate::total),
-                      candidate);
-          if (best.size() > count) best.pop_back();
-        }
-      }
+      const auto skips = [&](T largest) { return !enters(before + largest); };
+      log_p.for_likely(count, skips, [&](Index column, T log_p) {
+        const double total = before + log_p;
+        if (!enters(total)) return;
+        best.insert(
+            std::ranges::upper_bound(best, total, std::ranges::greater(), &Candidate::total),
+            {row, word_of(row, column), total});
+        if (best.size() > count) best.pop_back();
+      });
     }
     sentence.pruned |= best.size() == count;
     return best;
+  }
+
+  std::int32_t word_of(Index row, Index column) const {
+    return subsets_ ? subsets_->id(row, column) : static_cast<std::int32_t>(column);
   }
 
   Running extend(const Candidate& candidate, std::span<const float> weights) {
@@ -347,7 +404,7 @@ class Decoding {
     const std::int32_t end = options_.end;
     ShapeCheck check(operation_);
     check("the running hypotheses", {std::ssize(running_)}, "R")("logits", logits, "R V");
-    if (end < -1 || end >= check['V'])
+    if (end < -1 || (!subsets_ && std::max(end, 0) >= check['V']))
       fail(operation_, "the end token {} is not in -1 (none) to {}", end, check['V'] - 1);
     std::vector<float> weights;  // (rows, S), empty without attention
     if (mean_weights.defined() && (options_.weights || options_.coverage_penalty != 0)) {
@@ -357,7 +414,7 @@ class Decoding {
     std::vector<Running> next;
     std::vector<std::int32_t> parents;
     if (!logits.unique()) logits = logits.clone();
-    for (Index row = 0; row < check['R']; ++row) exclude(logits, row, excluded_);
+    for (Index row = 0; row < check['R'] && !subsets_; ++row) exclude(logits, row, excluded_);
     for (const std::vector<Candidate>& found : candidates(logits)) {
       if (found.empty()) continue;  // no continuation is possible: the finished hypotheses remain
       const std::size_t first = next.size();
@@ -386,6 +443,7 @@ class Decoding {
   const char* operation_;
   SearchOptions options_;
   const TextOf& text_;
+  OutputSubsets* subsets_;
   std::vector<std::int32_t> excluded_;
   Index source_steps_;            // S
   std::vector<Running> running_;  // one for each row of the model's next step
@@ -394,12 +452,25 @@ class Decoding {
   std::vector<SentenceSearch> sentences_;
 };
 
+/// The tokens of the shortlist that can be generated.
+std::vector<std::int32_t> tokens_for(const text::Sentence& source, const SearchOptions& o) {
+  std::vector<std::int32_t> all = o.shortlist->tokens(source);
+  if (o.end >= 0 && !std::ranges::binary_search(all, o.end))
+    all.insert(std::ranges::lower_bound(all, o.end), o.end);
+  for (const std::int32_t token : excluded_tokens(o.output_tokens, o.end)) std::erase(all, token);
+  return all;
+}
+
 /// Decodes a batch; `numbers` are the sentences' indices for TextOf and sampling. With `text`, the
-/// hypotheses of a sentence have distinct texts; the search may restart for this.
+/// hypotheses of a sentence have distinct texts; the search may restart for this. `tokens` are those
+/// of the sources, for a shortlist.
 std::vector<Translation> decode(const Model& model, const Model::Source& source,
                                 SearchOptions options, std::span<const Index> numbers = {},
-                                const TextOf& text = {}) {
+                                const TextOf& text = {},
+                                std::span<const text::Sentence> tokens = {}) {
   const Inference inference;
+  if (options.shortlist && tokens.empty())
+    fail("search", "a shortlist requires the token ids of the sources, as in translate");
   if (options.sampling) {
     options.beam = options.best = 1;
     options.length_penalty = options.coverage_penalty = 0;
@@ -418,7 +489,12 @@ std::vector<Translation> decode(const Model& model, const Model::Source& source,
     Model::State start = model.start(source);
     if (!first) start = model.select(start, rows);
     const Tensor& mask = source.mask;
-    Decoding decoding(first ? mask : gather(mask, rows, 1), options, own, text_of);
+    std::vector<std::vector<std::int32_t>> ids;
+    for (const std::int32_t sentence : sentences)
+      if (options.shortlist) ids.push_back(tokens_for(tokens[sentence], options));
+    OutputSubsets subsets(std::move(ids));
+    Decoding decoding(first ? mask : gather(mask, rows, 1), options, own, text_of,
+                      options.shortlist ? &subsets : nullptr);
     const auto best = static_cast<std::size_t>(options.best);
     std::vector<std::int32_t> too_few;
     std::vector<SentenceSearch> searches = decoding.run(model, std::move(start));
@@ -572,7 +648,7 @@ std::vector<Translation> translate(const Model& model, std::span<const text::Sen
     }
     const auto [source, mask] = text::make_source_batch(sentences);
     std::vector<Translation> found =
-        decode(model, model.encode(source, mask), o.how, numbers, o.text);
+        decode(model, model.encode(source, mask), o.how, numbers, o.text, sentences);
     for (std::size_t i = begin; i < end; ++i) translations[order[i]] = std::move(found[i - begin]);
   }
   return translations;

@@ -10,6 +10,7 @@
 
 #include <attune/models/loss.hpp>
 #include <attune/models/model.hpp>
+#include <attune/models/shortlist.hpp>
 #include <attune/models/text/batches.hpp>
 #include <attune/models/text/tokenizer.hpp>
 
@@ -73,6 +74,10 @@ struct SearchOptions {
   /// Ids of `<s>` and `</s>`. With end = -1 there is no end token, as in some character language
   /// models, and every sentence has max_length tokens.
   std::int32_t begin = text::Vocabulary::begin, end = text::Vocabulary::end;
+  /// If set, `translate` computes only the logits of these tokens, and each model of an ensemble
+  /// normalises their probabilities to a sum of 1. Must outlive the call. The result of a sentence
+  /// does not depend on the batching.
+  const Shortlist* shortlist = nullptr;
   /// If set, samples one sentence per source; ignores beam, best and penalties.
   std::optional<SamplingOptions> sampling = {};
   std::function<void()> before_step = {};  // if set, is called before each step; may throw

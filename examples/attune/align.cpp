@@ -94,8 +94,7 @@ std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
     sources.push_back(model.source().encode(tokens));
   }
   unknown.warn(o.file.string(), "source");
-  auto written =
-      models::translate(network_of(models), sources, {.how = search_for(models, o.search)});
+  auto written = models::translate(network_of(models), sources, {.how = search_for(models, o)});
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].written = std::move(written[i].front());
     all[i].target = model.target().decode(all[i].written.words);

@@ -581,10 +581,13 @@ std::vector<std::vector<std::uint32_t>> TrainingPairs::batches(Index epoch) cons
 
 text::Batch TrainingPairs::batch(std::span<const std::uint32_t> chosen) const {
   std::vector<text::Pair> pairs;
-  for (const std::uint32_t i : chosen)
-    pairs.push_back(
-        {{sources_[i].begin(), sources_[i].end()}, {targets_[i].begin(), targets_[i].end()}});
+  for (const std::uint32_t i : chosen) pairs.push_back(pair(i));
   return text::make_batch(pairs);
+}
+
+models::Shortlist TrainingPairs::shortlist(const Codecs& codecs) const {
+  return {size(), [&](std::size_t i) { return pair(i); }, codecs.source.vocabulary.size(),
+          codecs.target.vocabulary.size()};
 }
 
 models::Guide TrainingPairs::guide(std::span<const std::uint32_t> chosen,

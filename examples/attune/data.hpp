@@ -145,9 +145,13 @@ class TrainingPairs {
   /// Number of target tokens of a pair, including </s>.
   double target_tokens(std::uint32_t pair) const { return lengths_[pair].target + 1.0; }
   models::Guide guide(std::span<const std::uint32_t> chosen, const text::Batch& batch) const;
+  models::Shortlist shortlist(const Codecs& codecs) const;
 
  private:
   text::CorpusReport read(const Survey& survey, const Codecs& codecs);
+  text::Pair pair(std::size_t i) const {
+    return {{sources_[i].begin(), sources_[i].end()}, {targets_[i].begin(), targets_[i].end()}};
+  }
 
   const TrainOptions& options_;
   Lists<std::int32_t> sources_, targets_;

@@ -134,8 +134,12 @@ TableRows rows_by_length(const CountsByLength& counts) {
   }
 }
 
-models::SearchOptions search_for(Models models, models::SearchOptions search) {
+models::SearchOptions search_for(Models models, const UseOptions& o) {
   const Model& first = models.front();
+  models::SearchOptions search = o.search;
+  if (o.shortlist && !first.shortlist.defined())
+    fail("--shortlist", "the model has no table, expected one trained with --shortlist yes");
+  if (o.shortlist) search.shortlist = &first.shortlist;
   if (search.length_penalty < 0) search.length_penalty = first.of_sentences() ? 1 : 0;
   if (search.max_length == 0) search.max_length = first.most_tokens();
   search.beam = std::max(search.beam, search.best);
@@ -193,7 +197,7 @@ Measured::Measured(const UseOptions& o, std::vector<std::filesystem::path> from)
     : files(std::move(from)),
       models(load_equal_models(files)),
       pairs(pairs_for(o, models)),
-      search(search_for(models, o.search)),
+      search(search_for(models, o)),
       bleu(bleu_for(first(), o.bleu)) {
   for (const auto& file : o.references) add_references(pairs, file, first().nfc());
   require_equal(pairs.name, {"the fingerprint " + pairs.fingerprint().text()});

@@ -30,7 +30,7 @@ TableRows rows_by_length(const CountsByLength& counts);
 std::vector<std::string> row_of(const std::string& name, const Counts& counts);
 
 /// Search options with the model's defaults for maximum length and length penalty α.
-models::SearchOptions search_for(Models models, models::SearchOptions search);
+models::SearchOptions search_for(Models models, const UseOptions& options);
 
 /// The best prediction for a source.
 struct Written {

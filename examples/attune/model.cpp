@@ -36,7 +36,7 @@ Model Model::initial(const models::ModelOptions& options, Codecs codecs, Index l
   auto parameters = std::make_unique<nn::Parameters>(seed);
   const models::NamedModel model(
       *parameters, options, {codecs.source.vocabulary.size(), codecs.target.vocabulary.size()});
-  return {{std::move(parameters), model, std::move(codecs), {}, {}}, longest};
+  return {{std::move(parameters), model, std::move(codecs), {}, {}, {}}, longest};
 }
 
 Model Model::load(const std::filesystem::path& path) {
@@ -51,6 +51,7 @@ Model Model::load(const std::filesystem::path& path) {
 
 void Model::save(Safetensors& file) const {
   models::store(file, model, *parameters, codecs);
+  shortlist.store(file);
   file.metadata["longest-target"] = std::to_string(longest);
 }
 

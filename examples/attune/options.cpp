@@ -84,6 +84,9 @@ OptionList data_options(TrainOptions& o) {
              "word alignments of the training pairs, as 0-0 1-2 (source-target, from 0): "
              "supervise the attention weights",
              o.alignments, "FILE"),
+      choice("shortlist",
+             "store a table of likely target tokens of each source token, for predict --shortlist",
+             o.shortlist),
       option("max-tokens",
              "exclude pairs with more tokens on either side (default: 5000, for sentences 100)",
              o.longest, 1, many)};
@@ -181,7 +184,11 @@ OptionList search_options(UseOptions& o) {
                  o.search.coverage_penalty, 0, 10),
           option("max-length",
                  "maximum tokens of a prediction (default: from the longest training target)",
-                 o.search.max_length, 0, 100000)};
+                 o.search.max_length, 0, 100000),
+          flag("shortlist",
+               "faster: consider only likely target tokens of each source, from the table of a "
+               "model trained with --shortlist yes",
+               o.shortlist)};
 }
 
 OptionList predict_options(UseOptions& o) {
@@ -317,10 +324,11 @@ OptionList fields_of(UseOptions& o, unsigned command) {
   const auto only = [&](std::initializer_list<std::string_view> names, const char* needs,
                         bool (*present)(O)) { only_with(all, names, needs, o, present); };
   if (command == report_command)
-    only({"beam", "length-penalty", "coverage-penalty", "max-length", "best", "unk", "bleu"},
+    only({"beam", "length-penalty", "coverage-penalty", "max-length", "shortlist", "best", "unk",
+          "bleu"},
          "a report, which --live replaces", [](O o) { return o.live.empty(); });
   if (command == align_command)
-    only({"beam", "length-penalty", "coverage-penalty", "max-length"},
+    only({"beam", "length-penalty", "coverage-penalty", "max-length", "shortlist"},
          "targets to predict, as PAIRS has targets", predicts_targets);
   if (command == predict_command)
     only({"beam", "length-penalty", "coverage-penalty", "best"},
@@ -448,7 +456,8 @@ TrainOptions train_options_from(const Metadata& metadata) {
   TrainOptions o;
   o.model = models::model_options(nn::load_text(metadata, "model"));
   Metadata all = metadata;
-  for (const char* newer : {"nfc", "sentences"}) all.emplace(newer, "no");  // in old checkpoints
+  for (const char* newer : {"nfc", "sentences", "shortlist"})
+    all.emplace(newer, "no");  // in old checkpoints
   const OptionTable<TrainOptions>& table = options_of(o);
   for (const Option& one : table)
     if (one.group != "Run") table.set(o, one, models::entry_of(all, one.name));

@@ -60,6 +60,7 @@ struct TrainOptions {
   Index maximum_vocabulary = 0;
   Index longest = 100;
   std::string alignments;
+  bool shortlist = false;
 
   bool sentences = true;  // defaults for sentences; false: for shorter pairs
   models::ModelOptions model;
@@ -115,6 +116,7 @@ struct UseOptions {
   std::filesystem::path file, target;
   text::Columns columns = text::Columns::source_first;
   models::SearchOptions search = {.beam = 5, .max_length = 0, .length_penalty = -1};
+  bool shortlist = false;  // decode with the model's table of likely target tokens
   Index batch = 64;
   bool json = false;
   PredictFormat format = PredictFormat::columns;

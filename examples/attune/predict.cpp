@@ -92,7 +92,7 @@ class Predictor {
       : o_(options),
         first_(models.front()),
         network_(network_of(models)),
-        search_(search_for(models, options.search)) {}
+        search_(search_for(models, options)) {}
 
   /// Returns two texts: the output for `sources`, and the warnings. `first`: index of the first
   /// source; `draws`: with heat maps; `place(i)`: name of source i in warnings.

@@ -92,6 +92,7 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);
   Model model = Model::initial(o.model, std::move(codecs), pairs.longest_target(), o.seed);
+  if (o.shortlist) model.shortlist = pairs.shortlist(model.codecs);
   nn::Adam adam(*model.parameters, {.rate = o.rate,
                                     .beta2 = o.beta2,
                                     .weight_decay = o.weight_decay,

@@ -45,6 +45,23 @@ TEST_CASE("attune evaluate: BLEU and chrF with one reference or several") {
             Arguments{"--config", trained / "references.ini", "--reference", trained / "s3.xx"});
 }
 
+TEST_CASE("attune predict --shortlist: with the table of a model that was trained with one") {
+  const Corpus corpus;
+  output_of(corpus.train("listed", tiny + Arguments{"--epochs", "3", "--shortlist", "yes"}));
+  const std::string model = corpus / "listed/best.safetensors";
+  output_of({"average", model, "--out", corpus / "mean.safetensors"});
+  for (const std::string& file : {model, corpus / "mean.safetensors"}) {
+    const Arguments predict = {"predict", "--model", file, "two one", "five", "--format", "text"};
+    CHECK(output_of(predict + Arguments{"--shortlist"}) == output_of(predict));  // few tokens
+    output_of({"inspect", file});
+  }
+  const Arguments evaluate = {"evaluate",          "--model",           model,
+                              corpus / "valid.en", corpus / "valid.xx", "--json"};
+  CHECK(json_of(evaluate + Arguments{"--shortlist"}).at("bleu") == json_of(evaluate).at("bleu"));
+  CHECK(error_of(Trained::get().with("predict", {"one", "--shortlist"})) ==
+        "attune: --shortlist: the model has no table, expected one trained with --shortlist yes");
+}
+
 TEST_CASE("attune compare: compares models with the first, in a table and as JSON") {
   const Trained& trained = Trained::get();
   const Arguments compare =

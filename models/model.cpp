@@ -18,6 +18,10 @@ Model::Steps Model::unroll(const Source& source, const Tensor& previous, const M
   return of_->unroll(source, previous, mask, weights);
 }
 
+std::int32_t OutputSubsets::id(Index row, Index column) const {
+  return ids_[sentences_[row]][column];
+}
+
 Tensor OutputSubsets::logits(const AffineLogits& all) {
   const Tensor &x = all.x.value(), &W = all.affine.W.value(), &bias = all.affine.b.value();
   ShapeCheck check("OutputSubsets");

@@ -24,7 +24,7 @@ class OutputSubsets {
   /// The sentences of the rows of the next step.
   void set_rows(std::vector<std::size_t> sentences) { sentences_ = std::move(sentences); }
   /// The id of a row's logit. There are as many as its sentence has ids; the others are -∞.
-  std::int32_t id(Index row, Index column) const { return ids_[sentences_[row]][column]; }
+  std::int32_t id(Index row, Index column) const;
   /// The logits (1, B, V) at the ids of each row: (B, most ids).
   Tensor logits(const AffineLogits& all);
 

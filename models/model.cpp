@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <attune/models/model.hpp>
+#include <attune/tensor/fail.hpp>
 #include <attune/tensor/index.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/loops.hpp>
@@ -26,8 +27,15 @@ Tensor OutputSubsets::logits(const AffineLogits& all) {
   const Tensor &x = all.x.value(), &W = all.affine.W.value(), &bias = all.affine.b.value();
   ShapeCheck check("OutputSubsets");
   check("rows", {1, std::ssize(sentences_)}, "T B")("outputs", x, "T B R");
+  const Index v = W.defined() ? W.dim(all.affine.transposed ? 0 : 1) : x.dim(-1);
   Index width = 0;
-  for (const std::size_t sentence : sentences_) width = std::max(width, std::ssize(ids_[sentence]));
+  for (const std::size_t sentence : sentences_) {
+    const std::vector<std::int32_t>& ids = ids_[sentence];
+    width = std::max(width, std::ssize(ids));
+    if (!ids.empty() && (ids.front() < 0 || ids.back() >= v))
+      fail("OutputSubsets", "the tokens {} to {} are not in 0 to {}", ids.front(), ids.back(),
+           v - 1);
+  }
   Tensor y = full({check['B'], width}, -std::numeric_limits<double>::infinity(), x.dtype());
   std::vector<Tensor> copies;  // (ids, R) of each row, if W is not transposed
   for (const std::size_t sentence : sentences_)

@@ -130,6 +130,8 @@ TEST_CASE("Shortlist: errors") {
   const auto batch = text::make_source_batch({{{4, 5}}});
   CHECK_ERROR("search: a shortlist requires the token ids of the sources, as in translate",
               models::search(t.model, batch, {.shortlist = &list}));
+  CHECK_ERROR("OutputSubsets: the tokens 4 to 9 are not in 0 to 8",
+              models::translate(t.model, {{{4, 5}}}, {.how = {.end = 9, .shortlist = &list}}));
   CHECK_FALSE(Shortlist::of({}, kSources, kTargets).defined());
   CHECK_ERROR("shortlist: token 9 at 0 is not in 0 to 8", list_of(kNoLinks, {9}));
   CHECK_ERROR("shortlist: token 9 at 0 is not in -1 to 8",

@@ -74,7 +74,7 @@ template <class T, class F>
 void BroadcastPlan::apply(Index begin, Index end, const T* a, const T* b, T* y, const F& f) const {
   for (Index n; begin < end; begin += n) {
     const Index of_period = begin % period_, from = of_period % run_;
-    n = std::min({end - begin, run_ - from, period_ - of_period});
+    n = (std::min)({end - begin, run_ - from, period_ - of_period});
     const auto [at_a, at_b] = offsets(begin - from);
     if (table_a_.empty()) {
       zip_run(a + at_a + from * step_a_, step_a_, b + at_b + from * step_b_, step_b_, y + begin, n,

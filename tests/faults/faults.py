@@ -117,14 +117,13 @@ FAULTS = [
 
     # Differentiation
     ("subtract: the gradient of b keeps its sign", "autograd/ops.cpp",
-     "[shape = b.shape()](const auto& dy) { return -sum_to(dy, shape); });",
-     "[shape = b.shape()](const auto& dy) { return sum_to(dy, shape); });"),
+     "db.add(-sum_to(dy, db.shape()));", "db.add(sum_to(dy, db.shape()));"),
     ("divide: the gradient of b lacks a division by b", "autograd/ops.cpp",
      "return sum_to(over(V(-times(dy, y)), captured<V>(b)), b.shape());", "return sum_to(V(-times(dy, y)), b.shape());"),
     ("where: the slope of the unselected branch counts", "autograd/ops.cpp",
      "detail::select(d != 0, static_cast<T>(slope(d, v)), T(0))", "slope(d, v)"),
-    ("sigmoid: s instead of s (1 - s)", "tensor/functions.inc", "sigmoid, y, dy * y * (1 - y)", "sigmoid, y, dy * y"),
-    ("where: both gradients go to a", "autograd/ops.cpp", "share(dy, shape, false)", "share(dy, shape, true)"),
+    ("sigmoid: s instead of s (1 - s)", "tensor/functions.inc", "sigmoid(x), dy * (y * (1 - y))", "sigmoid(x), dy * y"),
+    ("where: both gradients go to a", "autograd/ops.cpp", "wrt(b, share(false))", "wrt(b, share(true))"),
     ("matmul: the gradient of a without the transpose", "autograd/ops.cpp", ": Transpose{false, !t.b}; }",
      ": Transpose{false, true}; }"),
     ("mean: the gradient is not divided", "autograd/ops.cpp",

@@ -52,8 +52,4 @@ T power(T x, T b) {
   }
 #include <attune/tensor/functions.inc>
 
-/// x = q π/2 + r, |r| <= π/4, for |x| > 2^20. Returns r, and 1.5 · 2^52 + q mod 4 in `turns`; NaN for
-/// infinities.
-double reduce_large_angle(double x, double& turns);
-
 }  // namespace attune::simd

@@ -22,7 +22,11 @@
 
 #include <hwy/highway.h>
 
-#include <attune/tensor/kernels/simd/functions.hpp>
+namespace attune::simd {
+/// x = q π/2 + r, |r| <= π/4, for |x| > 2^20. Returns r, and 1.5 · 2^52 + q mod 4 in `turns`; NaN for
+/// infinities.
+double reduce_large_angle(double x, double& turns);
+}  // namespace attune::simd
 
 HWY_BEFORE_NAMESPACE();
 namespace attune::simd::HWY_NAMESPACE {

@@ -52,10 +52,13 @@ Node* Node::make(const char* operation, bool is_leaf, std::span<const Tensor> va
                  std::size_t edge) {
   // Two edges that capture a Var each fit into 320 bytes.
   constexpr std::size_t line = 64, least = 320, most = 16 * line;
+  if (values.size() > 255)
+    fail(operation, "{} results were recorded: at most 255 can be", values.size());
   const std::size_t own = sizeof(Node) + values.size() * sizeof(Output);
   const std::size_t bytes = is_leaf ? own : std::max(least, own + edge <= most ? own + edge : own);
-  Node* const node = new (cache_allocate(bytes, Fit::own_class).memory) Node;
-  node->lines = static_cast<std::uint8_t>((bytes + line - 1) / line);
+  const std::size_t lines = (bytes + line - 1) / line;
+  Node* const node = new (cache_allocate(lines * line, Fit::own_class).memory) Node;
+  node->lines = static_cast<std::uint8_t>(lines);
   node->output_count = static_cast<std::uint8_t>(values.size());
   node->is_leaf = is_leaf;
   node->operation = operation;
@@ -64,10 +67,10 @@ Node* Node::make(const char* operation, bool is_leaf, std::span<const Tensor> va
   return node;
 }
 
-void* Node::allocate_edge(std::size_t bytes, std::size_t alignment, std::size_t& used) {
+void* Node::room(std::size_t bytes, std::size_t alignment, std::size_t& used) {
   if (used == 0) used = sizeof(Node) + output_count * sizeof(Output);
   const std::size_t begin = (used + alignment - 1) / alignment * alignment;
-  if (begin + bytes > std::size_t{64} * lines) return Edge::operator new(bytes);
+  if (begin + bytes > std::size_t{64} * lines) return nullptr;
   used = begin + bytes;
   return reinterpret_cast<std::byte*>(this) + begin;
 }

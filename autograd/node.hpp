@@ -138,15 +138,16 @@ struct Node {
     DType dtype = DType::f32;
   };
 
-  /// `values`: the results, whose shapes and dtypes the node keeps. `edge`: bytes of the first edge.
+  /// `values`: the results, whose shapes and dtypes the node keeps; throws if there are more than 255.
+  /// `edge`: bytes of the first edge.
   static Node* make(const char* operation, bool is_leaf, std::span<const Tensor> values,
                     std::size_t edge);
 
   std::span<Output> outputs() { return {reinterpret_cast<Output*>(this + 1), output_count}; }
   /// Frees the pullbacks and their captures.
   void release_edges();
-  /// Memory for an edge: in the node's block, if the edge fits behind the first `used` bytes.
-  void* allocate_edge(std::size_t bytes, std::size_t alignment, std::size_t& used);
+  /// Memory for an edge in the node's block, behind the first `used` bytes; null if it does not fit.
+  void* room(std::size_t bytes, std::size_t alignment, std::size_t& used);
 
   std::atomic<std::uint32_t> references{1};
   std::uint8_t lines;  // of 64 bytes in the block

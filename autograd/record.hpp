@@ -57,6 +57,7 @@ inline const Tensor& value_of(const Tensor& x) { return x; }
 inline const Tensor& value_of(const Var& x) { return x.value(); }
 
 [[noreturn]] void fail_first_order(const char* operation);
+[[noreturn]] void fail_output(const char* operation, std::size_t output, std::size_t outputs);
 
 /// True for a pullback (dy, y) -> dx that uses the result y.
 template <class F>
@@ -224,9 +225,11 @@ class Recording {
     check_output(0);
     return Var(std::move(values_[0]), std::move(node_), 0);
   }
-  Var output(std::uint8_t i) const {
-    check_output(i);
-    return Var(values_[i], node_, i);
+  Var output(std::size_t i) const {
+    if (i >= values_.size()) [[unlikely]]
+      detail::fail_output(operation_, i, values_.size());
+    check_output(static_cast<std::uint32_t>(i));
+    return Var(values_[i], node_, static_cast<std::uint8_t>(i));
   }
 
  private:
@@ -244,11 +247,14 @@ class Recording {
     std::array<detail::Target, N> targets;
     for (std::size_t i = 0; i < N; ++i)
       targets[i] = {inputs[i].get().node(), inputs[i].get().output()};
-    using Edge = detail::EdgeOf<N, decltype(make())>;
-    add(::new (allocate_edge(sizeof(Edge), alignof(Edge))) Edge(std::move(targets), make()));
+    auto pullback = make();
+    using Edge = detail::EdgeOf<N, decltype(pullback)>;
+    void* const room = room_in_node(sizeof(Edge), alignof(Edge));
+    add(room ? ::new (room) Edge(std::move(targets), std::move(pullback))
+             : new Edge(std::move(targets), std::move(pullback)));
     return *this;
   }
-  void* allocate_edge(std::size_t bytes, std::size_t alignment);
+  void* room_in_node(std::size_t bytes, std::size_t alignment);
   void add(detail::Edge* edge) {  // pullbacks run in the order of their declaration
     (last_ ? last_->next : node_->edges) = edge;
     last_ = edge;

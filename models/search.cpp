@@ -281,7 +281,6 @@ class Decoding {
   template <class T>
   std::vector<Candidate> choose(const Tensor& logits, Index begin, Index end) {
     SentenceSearch& sentence = sentences_[running_[begin].sentence];
-    const auto v = static_cast<std::size_t>(logits.dim(1));
     const auto count = static_cast<std::size_t>(options_.beam) - sentence.finished.size();
     std::vector<Candidate> best;  // sorted; short
     const auto enters = [&](double total) {
@@ -290,15 +289,17 @@ class Decoding {
     };
     for (Index row = begin; row < end; ++row) {
       const double before = running_[row].log_probability;
-      const LogProbabilities<T> log_p({logits.data<T>() + row * logits.dim(1), v});
+      const Index v = subsets_ ? subsets_->size(row) : logits.dim(1);
+      if (v == 0) continue;
+      const T* const x = logits.data<T>() + row * logits.dim(1);
+      const LogProbabilities<T> log_p({x, static_cast<std::size_t>(v)});
       if (!log_p.valid()) fail(operation_, "the model's logits are NaN or inf");
       if (options_.sampling || running_[row].length == sentence.most_words) {
-        const std::span<const T> x = log_p.logits();
-        const auto likeliest = std::ranges::max_element(x);
+        const T* const likeliest = std::max_element(x, x + v);
         if (std::isinf(*likeliest)) continue;
         const std::int32_t column = options_.sampling
-                                        ? draw(x, *options_.sampling, sentence.random)
-                                        : static_cast<std::int32_t>(likeliest - x.begin());
+                                        ? draw(log_p.logits(), *options_.sampling, sentence.random)
+                                        : static_cast<std::int32_t>(likeliest - x);
         best.push_back({row, word_of(row, column), before + log_p[column]});
         continue;
       }

@@ -18,6 +18,11 @@ std::uint64_t cell(std::int32_t source, std::int32_t target) {
   return std::uint64_t(source) << 32 | std::uint32_t(target);
 }
 
+void require_token(const char* side, std::int32_t token, Index vocabulary) {
+  if (token < 0 || token >= vocabulary)
+    fail("Shortlist", "the {} token {} is not in 0 to {}", side, token, vocabulary - 1);
+}
+
 /// Calls body(source tokens, null included, target tokens) for the pairs that are read.
 template <class Body>
 void for_pairs(std::size_t n, std::size_t stride,
@@ -25,6 +30,7 @@ void for_pairs(std::size_t n, std::size_t stride,
                const Body& body) {
   for (std::size_t i = 0; i < n; i += stride) {
     text::Pair pair = pair_of(i);
+    for (const std::int32_t s : pair.source) require_token("source", s, null);
     pair.source.push_back(null);
     body(pair.source, pair.target);
   }
@@ -55,7 +61,10 @@ Shortlist::Shortlist(std::size_t n, const std::function<text::Pair(std::size_t)>
   for (std::size_t v = 0; v < frequencies.size(); ++v) frequencies[v].second = v;
   for_pairs(n, 1, pair, null, [&](const auto& source, const auto& target) {
     count += source.size() * target.size();
-    for (const std::int32_t t : target) ++frequencies[t].first;
+    for (const std::int32_t t : target) {
+      require_token("target", t, target_vocabulary);
+      ++frequencies[t].first;
+    }
   });
   const std::vector<std::int32_t> frequent = largest<Index>(frequencies, most_frequent, 1);
   frequent_ = Tensor::of<std::int32_t>({std::ssize(frequent)}, frequent);
@@ -109,8 +118,7 @@ Shortlist::Shortlist(std::size_t n, const std::function<text::Pair(std::size_t)>
 std::vector<std::int32_t> Shortlist::tokens(std::span<const std::int32_t> source) const {
   std::vector<std::int32_t> all;
   for (const std::int32_t token : source) {
-    if (token < 0 || token >= links_.dim(0))
-      fail("Shortlist", "the token {} is not in 0 to {}", token, links_.dim(0) - 1);
+    require_token("source", token, links_.dim(0));
     const std::int32_t* const own = links_.data<std::int32_t>() + token * links_.dim(1);
     all.insert(all.end(), own, std::find(own, own + links_.dim(1), -1));
   }

@@ -131,7 +131,8 @@ void KeyValueCache::append(const Var& entries) {
   ShapeCheck check("KeyValueCache");
   check("entries", entries, "B W");
   const Index b = check['B'], w = check['W'], n = keys_values.defined() ? keys_values.dim(0) : 0;
-  if (n > 0) check("keys and values", keys_values, "R W")("rows", rows, "S B");
+  if (n > 0) check("keys and values", keys_values, "R W");
+  if (rows.defined()) check("rows", rows, "S B");
   require_i32_indices("KeyValueCache", n + b);
   const Index s = rows.defined() ? rows.dim(0) : 0;
   Tensor all = Tensor::uninitialized({s + 1, b}, DType::i32);
@@ -139,24 +140,24 @@ void KeyValueCache::append(const Var& entries) {
   if (s > 0) std::copy_n(rows.data<std::int32_t>(), s * b, to);
   std::iota(to + s * b, to + (s + 1) * b, static_cast<std::int32_t>(n));
   rows = std::move(all);
-  if (n == 0 || recorded(entries) || recorded(keys_values)) {
+  if (recorded(entries) || recorded(keys_values)) {
     keys_values = n == 0 ? entries : concat({keys_values, entries}, 0);
     return;
   }
-  require_same_dtype("KeyValueCache", keys_values.value(), entries.value());
+  if (n > 0) require_same_dtype("KeyValueCache", keys_values.value(), entries.value());
   const auto put = [&](const Tensor& x, Index row) {
     const auto bytes = bytes_of(x);
     std::ranges::copy(
         bytes, memory_->bytes.begin() + row * std::ssize(bytes) / std::max<Index>(1, x.dim(0)));
   };
   Index end = n;  // another copy of the cache may have used the next rows
-  const bool fits = memory_ && memory_->rows.shares_buffer_with(keys_values.value()) &&
+  const bool fits = n > 0 && memory_ && memory_->rows.shares_buffer_with(keys_values.value()) &&
                     n + b <= memory_->rows.dim(0) &&
                     memory_->used.compare_exchange_strong(end, n + b);
   if (!fits) {
     memory_ = std::make_shared<Memory>(Shape{std::max(first_positions * b, 2 * (n + b)), w},
                                        entries.dtype());
-    put(keys_values.value(), 0);
+    if (n > 0) put(keys_values.value(), 0);
     memory_->used = n + b;
   }
   put(entries.value(), n);

@@ -1,4 +1,5 @@
-// A counter-based random generator: a seed gives the same numbers on every machine.
+// A counter-based random generator: a seed gives the same numbers on every machine (normal numbers: on
+// every CPU with fused multiply-add).
 #pragma once
 
 #include <array>

@@ -103,6 +103,8 @@ TEST_CASE("record: a node, its edges and their captures take one block of 320 by
   CHECK(bytes([&] { return a * b; }) == 320);
   CHECK(bytes([&] { return a + b; }) == 320);
   CHECK(bytes([&] { return tanh(a); }) == 320);
+  const Recording two = record("two", {a.value(), b.value()});
+  CHECK_ERROR("two: there is no result 2: it has 2", two.output(2));
   struct alignas(64) Large {
     double values[40] = {1};
   };

@@ -56,7 +56,8 @@ TEST_CASE("Shortlist: IBM model 1 links tokens to their translations") {
   CHECK(right == all);
   CHECK(std::ssize(list.tokens({})) == Shortlist::most_frequent);
   CHECK(size < 2000 * (Shortlist::most_frequent + 200));
-  CHECK_ERROR("Shortlist: the token 5000 is not in 0 to 4999", list.tokens(std::vector{5000}));
+  CHECK_ERROR("Shortlist: the source token 5000 is not in 0 to 4999",
+              list.tokens(std::vector{5000}));
   Safetensors file;
   list.store(file);
   CHECK(Shortlist::of(file, 5000, 10000).tokens(pairs[0].source) == list.tokens(pairs[0].source));
@@ -132,6 +133,12 @@ TEST_CASE("Shortlist: errors") {
               models::search(t.model, batch, {.shortlist = &list}));
   CHECK_ERROR("OutputSubsets: the tokens 4 to 9 are not in 0 to 8",
               models::translate(t.model, {{{4, 5}}}, {.how = {.end = 9, .shortlist = &list}}));
+  const Shortlist none = list_of(kNoLinks, {});
+  CHECK_ERROR("search: all tokens have probability 0",
+              models::translate(t.model, {{{4, 5}}}, {.how = {.end = -1, .shortlist = &none}}));
+  const auto pair = [](std::size_t) { return text::Pair{{1}, {9}}; };
+  CHECK_ERROR("Shortlist: the target token 9 is not in 0 to 8", Shortlist(1, pair, 5, 9));
+  CHECK_ERROR("Shortlist: the source token 1 is not in 0 to 0", Shortlist(1, pair, 1, 10));
   CHECK_FALSE(Shortlist::of({}, kSources, kTargets).defined());
   CHECK_ERROR("shortlist: token 9 at 0 is not in 0 to 8", list_of(kNoLinks, {9}));
   CHECK_ERROR("shortlist: token 9 at 0 is not in -1 to 8",

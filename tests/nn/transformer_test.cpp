@@ -73,6 +73,8 @@ TEST_CASE("KeyValueCache: appends to one copy leave the others unchanged") {
   }
   CHECK_ERROR("KeyValueCache: keys and values (R, W) is (2, 4), but W = 3 in entries",
               KeyValueCache(zeros({2, 4}), zeros({1, 2}, DType::i32)).append(entry(0)));
+  CHECK_ERROR("KeyValueCache: rows (S, B) is (3, 1), but B = 2 in entries",
+              KeyValueCache({}, full({3, 1}, -1, DType::i32)).append(entry(0)));
 }
 
 TEST_CASE("MultiHeadAttention: dropout applies to a step with and without gradient") {

@@ -256,13 +256,22 @@ HWY_INLINE V LogInTwoParts(D d, V x, V& low) {
   const V inverse = hn::Div(hn::Set(d, 1.0), c);
   const V s = hn::Mul(f, inverse), s1 = Leading(d, s), z = hn::Mul(s, s);
   const V s2 = hn::Mul(hn::NegMulAdd(s1, c2, hn::NegMulAdd(s1, c1, f)), inverse);
-  const V r = Horner(d, z, 0x1.5555555555555p-1, 0x1.999999999998ep-2, 0x1.24924924939abp-2,
-                     0x1.c71c71c4bff72p-3, 0x1.745d1877b92c3p-3, 0x1.3b1353df7aa58p-3,
-                     0x1.1122929a64f19p-3, 0x1.ddf2717add1a8p-4, 0x1.ecebe58b35fb3p-4);
+  // ln(1 + f) = 2s + 2/3 s^3 + s^5 R(z);  s^3 = cube + cube_low, and 2/3 s^3 = third + third_low
+  const V cube = hn::Mul(z, s), rest = hn::Sub(s2, hn::Sub(s, s1));
+  V cube_low = hn::MulAdd(hn::MulSub(s, s, z), s, hn::MulSub(z, s, cube));
+  cube_low = hn::MulAdd(hn::Mul(z, rest), hn::Set(d, 3.0), cube_low);
+  const V two_thirds = hn::Set(d, 0x1.5555555555555p-1), third = hn::Mul(two_thirds, cube);
+  V third_low =
+      hn::MulAdd(cube, hn::Set(d, 0x1.5555555555555p-55), hn::MulSub(two_thirds, cube, third));
+  third_low = hn::MulAdd(two_thirds, cube_low, third_low);
+  const V r = Horner(d, z, 0x1.999999999998ep-2, 0x1.24924924939abp-2, 0x1.c71c71c4bff72p-3,
+                     0x1.745d1877b92c3p-3, 0x1.3b1353df7aa58p-3, 0x1.1122929a64f19p-3,
+                     0x1.ddf2717add1a8p-4, 0x1.ecebe58b35fb3p-4);
   const V e1 = hn::Mul(e, hn::Set(d, C::kLn2Hi)), twice = hn::Add(s1, s1);
-  const V sum = hn::Add(e1, twice), lost = hn::Sub(twice, hn::Sub(sum, e1));
-  low = hn::MulAdd(hn::Mul(z, s), r, hn::MulAdd(e, hn::Set(d, C::kLn2Lo), hn::Add(s2, s2)));
-  const V high = Leading(d, sum);
+  const V most = hn::Add(e1, twice), sum = hn::Add(most, third), high = Leading(d, sum);
+  const V lost = hn::Add(hn::Sub(twice, hn::Sub(most, e1)), hn::Sub(third, hn::Sub(sum, most)));
+  low = hn::MulAdd(e, hn::Set(d, C::kLn2Lo), hn::Add(s2, s2));
+  low = hn::MulAdd(hn::Mul(z, cube), r, hn::Add(third_low, low));
   low = hn::Add(hn::Sub(sum, high), hn::Add(lost, low));
   return high;
 }

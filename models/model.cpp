@@ -19,6 +19,8 @@ Model::Steps Model::unroll(const Source& source, const Tensor& previous, const M
   return of_->unroll(source, previous, mask, weights);
 }
 
+Index OutputSubsets::size(Index row) const { return std::ssize(ids_[sentences_[row]]); }
+
 std::int32_t OutputSubsets::id(Index row, Index column) const {
   return ids_[sentences_[row]][column];
 }

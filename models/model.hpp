@@ -24,7 +24,7 @@ class OutputSubsets {
   /// The sentences of the rows of the next step.
   void set_rows(std::vector<std::size_t> sentences) { sentences_ = std::move(sentences); }
   /// The number of a row's logits; beyond, they are -∞.
-  Index size(Index row) const { return std::ssize(ids_[sentences_[row]]); }
+  Index size(Index row) const;
   /// The id of a row's logit.
   std::int32_t id(Index row, Index column) const;
   /// The logits (1, B, V) at the ids of each row: (B, most ids).

@@ -199,7 +199,7 @@ int cpu_quota(const std::string& root_directory) {
 }
 
 bool permit_tiles() {
-#ifdef __linux__
+#ifdef SYS_arch_prctl
   constexpr long request_permission = 0x1023, tile_data = 18;  // of arch_prctl
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 #else

@@ -18,6 +18,15 @@ std::uint64_t cell(std::int32_t source, std::int32_t target) {
   return std::uint64_t(source) << 32 | std::uint32_t(target);
 }
 
+/// Calls body(source token, begin, end) for the range of each source token in sorted cells.
+template <class Body>
+void for_sources(const std::vector<std::uint64_t>& cells, const Body& body) {
+  for (std::size_t begin = 0, end; begin < cells.size(); begin = end) {
+    for (end = begin + 1; end < cells.size() && cells[end] >> 32 == cells[begin] >> 32;) ++end;
+    body(static_cast<std::int32_t>(cells[begin] >> 32), begin, end);
+  }
+}
+
 void require_token(const char* side, std::int32_t token, Index vocabulary) {
   if (token < 0 || token >= vocabulary)
     fail("Shortlist", "the {} token {} is not in 0 to {}", side, token, vocabulary - 1);
@@ -95,24 +104,21 @@ Shortlist::Shortlist(std::size_t n, const std::function<text::Pair(std::size_t)>
           expected[at[s]] += probability[at[s]] / total;
       }
     });
-    for (std::size_t begin = 0, end; begin < kinds.size(); begin = end) {  // of one source token
-      double total = 0;
-      for (end = begin; end < kinds.size() && kinds[end] >> 32 == kinds[begin] >> 32; ++end)
-        total += expected[end];
+    for_sources(kinds, [&](std::int32_t, std::size_t begin, std::size_t end) {
+      const double total = std::accumulate(&expected[begin], &expected[begin] + (end - begin), 0.0);
       for (std::size_t i = begin; i < end; ++i)
         probability[i] = static_cast<float>(expected[i] / total);
-    }
+    });
   }
   links_ = full({source_vocabulary, most_links}, -1, DType::i32);
-  for (std::size_t begin = 0, end; begin < kinds.size(); begin = end) {
-    const auto source = static_cast<std::int32_t>(kinds[begin] >> 32);
+  for_sources(kinds, [&](std::int32_t source, std::size_t begin, std::size_t end) {
+    if (source == null) return;
     std::vector<std::pair<float, std::int32_t>> targets;
-    for (end = begin; end < kinds.size() && kinds[end] >> 32 == kinds[begin] >> 32; ++end)
-      targets.emplace_back(probability[end], static_cast<std::int32_t>(kinds[end]));
-    if (source != null)
-      std::ranges::copy(largest(std::move(targets), most_links, least_probability),
-                        links_.mutable_data<std::int32_t>() + source * most_links);
-  }
+    for (std::size_t i = begin; i < end; ++i)
+      targets.emplace_back(probability[i], static_cast<std::int32_t>(kinds[i]));
+    std::ranges::copy(largest(std::move(targets), most_links, least_probability),
+                      links_.mutable_data<std::int32_t>() + source * most_links);
+  });
 }
 
 std::vector<std::int32_t> Shortlist::tokens(std::span<const std::int32_t> source) const {

@@ -127,18 +127,19 @@ static Tensor computed(const char* operation, const Compute& compute, const Xs&.
   return y;
 }
 
-#define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient)                     \
-  Tensor name(const Tensor& x) {                                                 \
-    if (x.dtype() == DType::i32) return to_i32(#name, name(x.to(DType::f64)));   \
-    return computed(                                                             \
-        #name, [](auto... of) { simd::apply(simd::Function::name, of...); }, x); \
+static Tensor applied(const char* operation, simd::Function f, const Tensor& x) {
+  require_floating(operation, x);
+  return computed(
+      operation, [f](auto... of) { simd::apply(f, of...); }, x);
+}
+
+#define ATTUNE_INTEGER_FUNCTION(name, kept, value, gradient)                   \
+  Tensor name(const Tensor& x) {                                               \
+    if (x.dtype() == DType::i32) return to_i32(#name, name(x.to(DType::f64))); \
+    return applied(#name, simd::Function::name, x);                            \
   }
-#define ATTUNE_FUNCTION(name, kept, value, gradient)                             \
-  Tensor name(const Tensor& x) {                                                 \
-    require_floating(#name, x);                                                  \
-    return computed(                                                             \
-        #name, [](auto... of) { simd::apply(simd::Function::name, of...); }, x); \
-  }
+#define ATTUNE_FUNCTION(name, kept, value, gradient) \
+  Tensor name(const Tensor& x) { return applied(#name, simd::Function::name, x); }
 #include <attune/tensor/functions.inc>
 
 Tensor detail::function_gradient(const char* operation, simd::Function f, const Tensor& dy,

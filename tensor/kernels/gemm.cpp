@@ -321,15 +321,13 @@ class Product {
 /// if it is too large.
 template <class T>
 bool multiply_small(const MatrixView<const T>& a, const MatrixView<const T>& b,
-                    const MatrixView<T>& c, Into into) {
+                    const MatrixView<T>& c, simd::Start<T> start) {
   const Index width = simd::panel_width<T>(b.cols), panels = rounded_up(b.cols, width);
   const Index work = a.rows * b.rows * b.cols;
   if (work == 0 || work > small_product || a.rows > max_rows || b.rows * panels > small_factor)
     return false;
   alignas(64) T packed[small_factor];
-  const simd::Strided<T> of_b = strided(b);
-  const simd::Start<T> start{into == Into::add ? c.data : nullptr, c.stride};
-  simd::pack_panels(of_b, b.rows, b.cols, width, packed);
+  simd::pack_panels(strided(b), b.rows, b.cols, width, packed);
   simd::run(simd::PanelProduct<T>{a.rows, b.rows, b.cols, width, strided(a), packed, b.rows * width,
                                   c.data, c.stride, start});
   return true;
@@ -346,10 +344,10 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     return gemm<T>(b.transpose(), a.transpose(), {c.data, 1, c.rows, c.rows}, into, workspace);
   }
   const bool in_f32 = precision_of<T>() == Precision::f32;
-  if (in_f32 && multiply_small(a, b, c, into)) return;
+  const simd::Start<T> start{into == Into::add ? c.data : nullptr, c.stride};
+  if (in_f32 && multiply_small(a, b, c, start)) return;
   if (in_f32 && a.rows > few_rows && a.rows <= max_rows && b.rows * b.cols > packed_before) {
-    Product<T> product(a, c, {into == Into::add ? c.data : nullptr, c.stride},
-                       Arithmetic<T>{Precision::f32});
+    Product<T> product(a, c, start, Arithmetic<T>{Precision::f32});
     if (!product.empty()) product.multiply_packing(b);
     return;
   }
@@ -359,8 +357,7 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
     workspace->pack(b);
     return gemm(a, *workspace, c, into);
   }
-  const Product<T> product(a, c, {into == Into::add ? c.data : nullptr, c.stride},
-                           Arithmetic<T>{Precision::f32});
+  const Product<T> product(a, c, start, Arithmetic<T>{Precision::f32});
   if (!product.empty()) product.multiply_rows(b.data, b.stride);
 }
 template void gemm(MatrixView<const float>, MatrixView<const float>, MatrixView<float>, Into,

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include <doctest/doctest.h>
-#include <hwy/targets.h>
 
+#include <attune/tensor/kernels/simd/dispatch.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
 
 namespace attune::test {
@@ -15,19 +16,13 @@ namespace attune::test {
 template <typename F>
 void for_each_target(F f) {
   struct Restore {
-    ~Restore() { use(0); }
-    static void use([[maybe_unused]] std::int64_t targets) {
-#if !defined(__EMSCRIPTEN__)  // WebAssembly has only one
-      hwy::SetSupportedTargetsForTest(targets);
-      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-#endif
-    }
+    ~Restore() { simd::use_target(0); }
   } restore;
-  simd::target();  // reads ATTUNE_TARGET
-  for (const std::int64_t t : hwy::SupportedAndGeneratedTargets()) {
-    Restore::use(t);
+  std::set<std::string> names;
+  for (const std::int64_t t : simd::targets()) {
+    simd::use_target(t);
     INFO("target ", std::string(simd::target()));
-    REQUIRE(std::string(simd::target()) == hwy::TargetName(t));
+    REQUIRE(names.insert(simd::target()).second);
     f();
   }
 }

@@ -26,4 +26,16 @@ void limit_targets() {
        in_quotes(wanted), names);
 }
 
+std::vector<std::int64_t> targets() {
+  limit_targets_once();
+  return hwy::SupportedAndGeneratedTargets();
+}
+
+void use_target([[maybe_unused]] std::int64_t target) {
+  if constexpr (HWY_TARGETS != HWY_STATIC_TARGET) {  // WebAssembly has only one
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+}
+
 }  // namespace attune::simd

@@ -1,7 +1,9 @@
 // Run-time dispatch to the best instruction set that ATTUNE_TARGET allows (precision.hpp).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace attune::simd {
 
@@ -15,6 +17,11 @@ void limit_targets();
 inline void limit_targets_once() {
   [[maybe_unused]] static const bool limited = (limit_targets(), true);
 }
+
+/// For tests: Highway's numbers of the instruction sets that dispatch can select, best first.
+std::vector<std::int64_t> targets();
+/// For tests: selects one of targets(); 0 selects the best.
+void use_target(std::int64_t target);
 
 }  // namespace attune::simd
 

@@ -11,6 +11,7 @@
 #   examples/packages.sh full       also for .ci/full
 #   examples/packages.sh clang      also clang and clang-tidy
 #   examples/packages.sh aarch64    also for builds and tests for 64-bit ARM
+#   examples/packages.sh release    also for .ci/release
 #   examples/packages.sh wraps      unpacks Debian's sources of the libraries into subprojects/, for builds that use meson's
 #                                   wraps where only Debian's packages can be downloaded
 # With --print before the set, prints the commands and runs nothing. Meson builds required libraries without a package from
@@ -123,9 +124,10 @@ case $wanted in
   clang) packages="$packages $speech $tests clang-14 clang-tidy-14" ;;
   aarch64) packages="$packages $speech $tests g++-aarch64-linux-gnu qemu-user-static pkgconf:arm64 libopenblas0-pthread:arm64
          libfmt-dev:arm64 libhwy-dev:arm64 libxxhash-dev:arm64 libicu-dev:arm64 libsndfile1-dev:arm64 libkissfft-dev:arm64" ;;
+  release) packages="$packages python3 python3-venv qemu-user-static emscripten node-acorn doxygen zip" ;;
   wraps) unpack_wraps; exit ;;
   *)
-    echo "$0: unknown set '$wanted', expected speech, tests, page, page-tests, format, full, clang, aarch64 or wraps" >&2
+    echo "$0: unknown set '$wanted', expected speech, tests, page, page-tests, format, full, clang, aarch64, release or wraps" >&2
     exit 1
     ;;
 esac

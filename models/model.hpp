@@ -133,10 +133,10 @@ class Model {
   }
   /// Gathers columns of the batch by index (i32, repetition allowed).
   State select(const State& state, const Tensor& rows) const { return of_->select(state, rows); }
-  /// All steps on given target tokens (teacher forcing): previous (T, B) i32 is `<s>` y_1 ..
-  /// y_{T-1}, mask (T, B) is 1 on tokens. Without a mask, there is no padding. Logits at steps with
-  /// mask 0 are unspecified. Pass weights = false if attention weights are not needed. Throws on
-  /// shapes that do not fit, and, with a recurrent decoder, if T = 0.
+  /// All steps on given target tokens (teacher forcing): previous (T, B) i32 is `<s>` and
+  /// y_1 .. y_{T-1}, mask (T, B) is 1 on tokens. Without a mask, there is no padding. Logits at
+  /// steps with mask 0 are unspecified. Pass weights = false if attention weights are not needed.
+  /// Throws on shapes that do not fit, and, with a recurrent decoder, if T = 0.
   Steps unroll(const Source& source, const Tensor& previous, const Mask& mask = {},
                bool weights = true) const;
 

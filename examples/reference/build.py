@@ -30,7 +30,8 @@ def public_headers():
 def text_of(header):
     """The text of a header; for version.hpp, which meson generates, the expanded template."""
     if (ROOT / header).exists():
-        return with_functions((ROOT / header).read_text())
+        # Doxygen does not know the variables of std that a header specialises.
+        return re.sub(r"\ntemplate <>.*\ninline .* std::.*", "\n\n", with_functions((ROOT / header).read_text()))
     version = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text())[1]
     parts = dict(zip(("major", "minor", "patch"), version.split(".")), version=version)
     return re.sub("@([a-z]+)@", lambda place: parts[place[1]], (ROOT / f"{header}.in").read_text())
@@ -88,8 +89,8 @@ def page_for_doxygen(text, headers):
     """Redirects links to public headers into the reference, and links to other files to copies."""
     def link(match):
         target = (PAGES / match[2]).resolve()
-        if target.parent == PAGES:
-            return match[0]
+        if target.parent == PAGES:  # Doxygen 1.9 does not find headings of other pages
+            return match[0].split("#")[0].rstrip(")") + ")"
         if target.relative_to(ROOT) in headers:
             return f"[{match[1]}](@ref attune/{target.relative_to(ROOT)})"
         if target.is_dir():
@@ -114,6 +115,7 @@ def copy_input():
         copy.parent.mkdir(parents=True, exist_ok=True)
         # A full stop and a blank end Doxygen's brief description; a backslash after the stop prevents it.
         copy.write_text(re.sub(r"et al\.(?=\s)", "et al.\\\\ ", "\n".join(lines)))
+    shutil.copy(ROOT / "tensor" / "operators.inc", INPUT / "attune" / "tensor")
     for page in PAGES.glob("*.md"):
         (INPUT / page.name).write_text(page_for_doxygen(page.read_text(), headers))
     for picture in PAGES.glob("*.svg"):

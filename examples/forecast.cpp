@@ -30,24 +30,41 @@ using Time = sys_time<microseconds>;
 /// 2016-07, 2016/7/1, 2016-07-01 05:00:00.25, 2016-07-01T05:00+02:00, ...; UTC if it has a zone
 std::optional<Time> parse_time(string text) {
   for (char& c : text) c = c == '/' ? '-' : c == 'T' ? ' ' : c;
-  std::tm date{};
-  date.tm_mday = 1;
+  if (text.find('-') != 4) return {};
+  const char* rest = text.c_str();
+  // The next number of at most two digits (four for the year) after `before`; nullopt without one.
+  const auto number = [&](char before, int most = 2) -> std::optional<int> {
+    const char* const first = rest + (before ? 1 : 0);
+    int value = 0, digits = 0;
+    for (; digits < most && std::isdigit(static_cast<unsigned char>(first[digits])); ++digits)
+      value = 10 * value + (first[digits] - '0');
+    if ((before && *rest != before) || digits == 0) return {};
+    rest = first + digits;
+    return value;
+  };
+  const int y = number(0, 4).value_or(0), m = number('-').value_or(0), d = number('-').value_or(1);
+  const auto hour = number(' '), minute = hour ? number(':') : hour;
+  const int second = minute ? number(':').value_or(0) : 0;
   double fraction = 0;
-  char* rest = text.find('-') == 4 ? strptime(text.c_str(), "%Y-%m", &date) : nullptr;
-  if (rest && *rest == '-') rest = strptime(rest, "-%d", &date);
-  if (rest && *rest == ' ') {
-    rest = strptime(rest, " %H:%M", &date);
-    if (rest && *rest == ':') rest = strptime(rest, ":%S", &date);
-    if (rest && *rest == '.') {
-      const string digits(rest, 1 + std::strspn(rest + 1, "0123456789"));  // without an exponent
-      fraction = strtod(digits.c_str(), nullptr), rest += digits.size();
-    }
-    if (rest && *rest) rest = strptime(rest, "%z", &date);
+  if (*rest == '.') {
+    const string digits(rest, 1 + std::strspn(rest + 1, "0123456789"));  // without an exponent
+    fraction = strtod(digits.c_str(), nullptr), rest += digits.size();
   }
-  const int day = date.tm_mday;
-  const seconds zone(date.tm_gmtoff), time(timegm(&date));
-  if (!rest || *rest || date.tm_mday != day) return {};  // timegm turns 30 February into 1 March
-  return Time(time - zone + microseconds(std::llround(1e6 * fraction)));
+  minutes zone(0);
+  if (*rest == ' ' && rest[1]) ++rest;
+  if (*rest == 'Z') ++rest;
+  if (const char sign = *rest; sign == '+' || sign == '-') {
+    zone = hours(number(sign).value_or(99));
+    zone += minutes(number(*rest == ':' ? ':' : '\0').value_or(0));
+    if (sign == '-') zone = -zone;
+  }
+  const year_month_day date(year(y), month(static_cast<unsigned>(m)),
+                            day(static_cast<unsigned>(d)));
+  if (*rest || !date.ok() || (hour && !minute) || hour.value_or(0) > 23 ||
+      minute.value_or(0) > 59 || second > 60 || abs(zone) > 24h)
+    return {};
+  return Time(sys_days(date)) + hours(hour.value_or(0)) + minutes(minute.value_or(0)) - zone +
+         seconds(second) + microseconds(std::llround(1e6 * fraction));
 }
 
 string to_string(Time time) {

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include <attune/attune.hpp>
+#include <attune/tensor/platform.hpp>
 
 using namespace attune;
 

@@ -22,6 +22,7 @@
 #include <attune/models/shortlist.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
+#include <attune/tensor/file.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 namespace attune::models {
@@ -116,7 +117,7 @@ LoadedModel<M> load(const std::filesystem::path& path,
   try {
     return load_from<M>(file, rewriter);
   } catch (const Error& error) {
-    throw Error(path.string() + ": " + error.what());
+    throw Error(utf8_path(path) + ": " + error.what());
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/errors.hpp>
+#include <attune/tensor/platform.hpp>
 
 namespace attune {
 namespace {
@@ -124,7 +125,7 @@ struct Cache {
   /// A lock on the mutex, or none if this is the only thread of the process. That remains true
   /// while the lock exists, as no code under it starts a thread.
   std::unique_lock<std::mutex> lock() {
-    return platform::single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
+    return detail::single_threaded() ? std::unique_lock<std::mutex>() : std::unique_lock(mutex);
   }
 
   std::size_t total_in_use() const {

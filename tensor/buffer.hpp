@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <utility>
 
-#include <attune/tensor/platform.hpp>
+#if __has_include(<sys/single_threaded.h>)
+extern "C" char __libc_single_threaded;  // of glibc
+#endif
 
 namespace attune {
 
@@ -25,6 +27,17 @@ void release_cached_buffers();
 
 namespace detail {
 
+/// True if the process has a single thread; false if the C library does not tell. glibc clears its
+/// flag in the thread that starts the second one, before that one runs, and 2.36 never sets it
+/// again. So while it is true, no other thread runs, until this thread starts one.
+inline bool single_threaded() {
+#if __has_include(<sys/single_threaded.h>)
+  return __libc_single_threaded != 0;
+#else
+  return false;
+#endif
+}
+
 // Counters shared by threads. They use plain loads and stores while the process has a single
 // thread: a locked instruction costs as much as ten others, and dominates in the smallest models. No
 // other thread can run between the load and the store, and both happen before everything that a
@@ -34,7 +47,7 @@ namespace detail {
 template <class T>
 T fetch_add(std::atomic<T>& counter, T amount,
             std::memory_order order = std::memory_order_relaxed) {
-  if (!platform::single_threaded()) return counter.fetch_add(amount, order);
+  if (!single_threaded()) return counter.fetch_add(amount, order);
   const T before = counter.load(std::memory_order_relaxed);
   counter.store(before + amount, std::memory_order_relaxed);
   return before;

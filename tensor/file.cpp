@@ -19,12 +19,12 @@ namespace {
 using platform::File;
 
 [[noreturn]] void fail_with_errno(const std::filesystem::path& path, const char* what) {
-  throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
+  throw Error(fmt::format("{}: {}: {}", utf8_path(path), what, std::strerror(errno)));
 }
 
 bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts,
                  unsigned permissions = 0644) {
-  File file(path.string(), File::Access::overwrite, permissions);
+  File file(utf8_path(path), File::Access::overwrite, permissions);
   if (!file.is_open()) return false;
   for (const std::string_view part : parts)
     if (!file.write(part)) return false;
@@ -33,13 +33,18 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
 
 /// Syncs a new or renamed directory entry to the disk, unless the directory may not be read.
 void sync_directory_of(const std::filesystem::path& path) {
-  File directory(path.has_parent_path() ? path.parent_path().string() : ".",
+  File directory(path.has_parent_path() ? utf8_path(path.parent_path()) : ".",
                  File::Access::directory);
   if (directory.is_open() ? !directory.sync() : errno != EACCES)
     fail_with_errno(path, "its directory cannot be flushed to the disk");
 }
 
 }  // namespace
+
+std::string utf8_path(const std::filesystem::path& path) {
+  const std::u8string text = path.u8string();
+  return {text.begin(), text.end()};
+}
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts) {
   std::error_code none;
@@ -60,11 +65,11 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
   if (!write_parts(temporary, parts, permissions)) {
     error.assign(errno, std::generic_category());
   } else {
-    std::filesystem::rename(temporary, file, error);
+    error = platform::replace_file(utf8_path(temporary), utf8_path(file));
   }
   if (error) {
     std::filesystem::remove(temporary, none);
-    throw Error(fmt::format("{}: cannot be written: {}", path.string(), error.message()));
+    throw Error(fmt::format("{}: cannot be written: {}", utf8_path(path), error.message()));
   }
   sync_directory_of(file);
 }
@@ -75,14 +80,15 @@ void make_directories(const std::filesystem::path& path) {
   for (auto at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path())
     missing.push_back(at);
   std::filesystem::create_directories(path, error);
-  if (error) throw Error(fmt::format("{}: cannot be created: {}", path.string(), error.message()));
+  if (error)
+    throw Error(fmt::format("{}: cannot be created: {}", utf8_path(path), error.message()));
   for (const auto& made : missing) sync_directory_of(made);
 }
 
 void remove_unfinished(const std::filesystem::path& directory) {
   std::error_code none;  // a file that cannot be removed does no harm
   for (const auto& entry : std::filesystem::directory_iterator(directory, none)) {
-    const std::string name = entry.path().filename().string();
+    const std::string name = utf8_path(entry.path().filename());
     std::size_t at = name.size();  // of ".PROCESS.NUMBER.tmp"
     for (int dots = 0; dots < 3 && at > 0 && at != name.npos; ++dots) at = name.rfind('.', at - 1);
     if (at == 0 || at == name.npos) continue;
@@ -95,7 +101,7 @@ void remove_unfinished(const std::filesystem::path& directory) {
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t most) try {
-  File file(path.string(), File::Access::read);
+  File file(utf8_path(path), File::Access::read);
   if (!file.is_open()) fail_with_errno(path, "cannot be read");
   std::string contents;
   std::vector<char> chunk(1 << 16);
@@ -105,23 +111,23 @@ std::string read_file(const std::filesystem::path& path, std::size_t most) try {
     if (n == 0) return contents;
     contents.append(chunk.data(), static_cast<std::size_t>(n));
     if (contents.size() > most)
-      fail(path.string(), "cannot be read: there are more than {} bytes", most);
+      fail(utf8_path(path), "cannot be read: there are more than {} bytes", most);
   }
 } catch (const std::bad_alloc&) {
-  fail(path.string(), "cannot be read: it does not fit into memory");
+  fail(utf8_path(path), "cannot be read: it does not fit into memory");
 }
 
 InputFile::InputFile(const std::filesystem::path& path) {
-  const auto file = std::make_shared<File>(path.string(), File::Access::read_at_once);
+  const auto file = std::make_shared<File>(utf8_path(path), File::Access::read_at_once);
   if (!file->is_open()) fail_with_errno(path, "cannot be read");
   const std::optional<std::size_t> bytes = file->size();
-  if (!bytes) fail(path.string(), "not a regular file");
+  if (!bytes) fail(utf8_path(path), "not a regular file");
   size = *bytes;
   read = [file, path](std::size_t at, std::span<std::byte> to) {
     while (!to.empty()) {
       const std::ptrdiff_t n = file->read(to, at);
       if (n < 0) fail_with_errno(path, "cannot be read");
-      if (n == 0) fail(path.string(), "cannot be read: it became shorter after it was opened");
+      if (n == 0) fail(utf8_path(path), "cannot be read: it became shorter after it was opened");
       to = to.subspan(static_cast<std::size_t>(n));
       at += static_cast<std::size_t>(n);
     }

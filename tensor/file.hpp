@@ -12,6 +12,10 @@
 
 namespace attune {
 
+/// The path in UTF-8. path::string() is in another encoding on Windows, unless the program's
+/// manifest selects UTF-8.
+std::string utf8_path(const std::filesystem::path& path);
+
 /// Replaces a file by the concatenation of `parts`, atomically: writes a temporary file in the same
 /// directory, flushes it to the disk and renames it over the old one. Gives no user more permissions
 /// than the old file. Writes through a symbolic link to an existing file, and directly to a pipe or

@@ -1,7 +1,9 @@
-// What depends on the operating system, for the library and its programs. A port changes only this
-// file and its source. (Child processes and signals are in examples/attune/processes.cpp.)
+// What depends on the operating system, for the library and its programs: platform_posix.cpp (Linux,
+// macOS, WebAssembly) and platform_windows.cpp. Signals and child processes of the program attune
+// are in examples/attune/processes_*.cpp.
 //
-// If a call of the system fails, functions return false, null or -1, and errno has the reason.
+// Paths are in UTF-8. If a call of the system fails, functions return false, null or -1, and errno
+// has the reason.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
-
-#if __has_include(<sys/single_threaded.h>)
-extern "C" char __libc_single_threaded;  // of glibc
-#endif
 
 namespace attune::platform {
 
@@ -49,8 +48,12 @@ class File {
   int number_;
 };
 
-/// True if this process may create files in the directory.
-bool is_writable_directory(const std::string& directory);
+/// True if this process may write the file, or create files in the directory.
+bool is_writable(const std::string& path);
+
+/// Renames a file, and replaces the one at `to`. Windows refuses that while another process reads
+/// the old file, so it is tried for up to a second there.
+std::error_code replace_file(const std::string& from, const std::string& to);
 
 /// Holds an exclusive lock on a file that names its owner. The destructor removes the file, and the
 /// system releases the lock when the process ends.
@@ -81,11 +84,25 @@ int process_id();
 bool is_running(int process);
 std::string host_name();
 
+/// Resident memory of this process in bytes; 0 if unknown.
+std::size_t resident_memory();
+/// The name by which this program was started.
+std::string program_name();
+
+/// For the start of a program. POSIX: opens closed standard streams, so that no other file gets
+/// their descriptors (using them remains an error); exceeding the file size limit is a write error.
+/// Windows: UTF-8 and escape sequences on the console, and no CR before LF in standard streams and
+/// in files that are opened later.
+void prepare_process();
+
 enum class Stream { input, output };
 /// True if the standard stream is a terminal.
 bool is_terminal(Stream stream);
 /// Width of the terminal in columns; 0 if standard output is not one, or its width is unknown.
 int terminal_columns();
+/// Columns of a character in a terminal, independent of the locale: 0 for marks and format
+/// characters, 2 for East Asian Width W and F.
+int columns_of(char32_t c);
 
 // ---- CPUs and threads
 
@@ -102,23 +119,14 @@ int cpu_quota(const std::string& root);
 /// Asks the system for AMX tiles, which a process may use only after that.
 bool permit_tiles();
 
-/// True if the process has a single thread; false if the C library does not tell. glibc clears its
-/// flag in the thread that starts the second one, before that one runs, and 2.36 never sets it
-/// again. So while it is true, no other thread runs, until this thread starts one.
-inline bool single_threaded() {
-#if __has_include(<sys/single_threaded.h>)
-  return __libc_single_threaded != 0;
-#else
-  return false;
-#endif
-}
-
 // ---- Memory and libraries
 
 /// Memory aligned to 64 bytes; from 4 MiB on in huge pages, if the system has them.
 void* allocate(std::size_t bytes);
 void release(void* memory);
 
+/// The usual file name of OpenBLAS.
+extern const char* const openblas_library;
 /// Loads a shared library. Null if that fails; `error` is then the reason.
 void* load_library(const std::string& name, std::string& error);
 /// The address of a symbol of the library, or null.

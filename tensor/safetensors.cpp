@@ -375,7 +375,7 @@ void save_safetensors(const std::filesystem::path& path, const Safetensors& cont
 
 Safetensors load_safetensors(const std::filesystem::path& path) {
   const InputFile file(path);
-  return read_contents(file.size, file.read, path.string());
+  return read_contents(file.size, file.read, utf8_path(path));
 }
 
 Safetensors load_safetensors(std::span<const std::byte> bytes) {

@@ -36,7 +36,7 @@ void relax() {
 }
 
 /// A thread's floating-point mode (rounding, flushing of subnormals, traps), without the status
-/// flags. If the C library has no fegetmode, only the rounding mode.
+/// flags; if the C library has no fegetmode, with them.
 #ifdef FE_DFL_MODE
 femode_t floating_mode() {
   femode_t mode;
@@ -45,8 +45,12 @@ femode_t floating_mode() {
 }
 void set_floating_mode(const femode_t& mode) { fesetmode(&mode); }
 #else
-int floating_mode() { return std::fegetround(); }
-void set_floating_mode(int mode) { std::fesetround(mode); }
+std::fenv_t floating_mode() {
+  std::fenv_t mode;
+  std::fegetenv(&mode);
+  return mode;
+}
+void set_floating_mode(const std::fenv_t& mode) { std::fesetenv(&mode); }
 #endif
 
 /// Calls run(body, tile) for tiles of [0, tiles), in the caller's floating-point mode and state.

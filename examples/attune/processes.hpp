@@ -27,6 +27,15 @@ struct Interrupted {};
 /// Throws Interrupted after a signal.
 void stop_if_interrupted();
 
+namespace detail {
+
+/// What depends on the operating system. `on_signal` is called with SIGINT, SIGTERM or the like,
+/// unless that is ignored; `on_alarm` a second after start_alarm.
+void install_handlers(void (*on_signal)(int), void (*on_alarm)(int));
+void start_alarm();
+
+}  // namespace detail
+
 /// The processes that mpirun started (the first call joins them), or this process alone. Only the
 /// first worker prints and writes files.
 nn::Workers& workers();
@@ -57,7 +66,7 @@ class Cancellable {
 /// process when each ends. If work(i) throws (which prints the error) or returns a status other
 /// than 0, kills the others and returns that status; otherwise returns 0. Throws if a child is
 /// killed. After a signal, sends SIGTERM to the children and throws Interrupted once they have
-/// ended. Precondition: this process has no other threads.
+/// ended. Precondition: this process has no other threads. On Windows, throws an Error.
 int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>& work,
                  const std::function<void(std::size_t)>& done);
 

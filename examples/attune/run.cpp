@@ -15,6 +15,7 @@
 #include <attune/nn/layers.hpp>
 #include <attune/tensor/buffer.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/platform.hpp>
 #include <attune/tensor/threads.hpp>
 #include <attune/version.hpp>
 
@@ -28,10 +29,10 @@ constexpr Index most_skipped = 10;  // updates in a row
 
 /// In MiB: resident memory of the process, and peak memory of tensors.
 report::Json memory_fields() {
-  std::int64_t total = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  const auto mib = [](auto bytes) { return std::round(10.0 * bytes / (1 << 20)) / 10; };
-  return {{"rss_mib", mib(resident * sysconf(_SC_PAGESIZE))},
+  const auto mib = [](std::size_t bytes) {
+    return std::round(10.0 * static_cast<double>(bytes) / (1 << 20)) / 10;
+  };
+  return {{"rss_mib", mib(platform::resident_memory())},
           {"peak_mib", mib(buffer_statistics().peak)}};
 }
 

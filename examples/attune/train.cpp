@@ -178,7 +178,7 @@ void finish(const TrainOptions& o) {
   how.models = {out}, how.out = out / report_file;
   report(how);
   using examples::in_shell;
-  say("Try it: {} predict{}    and type a source\n", in_shell(program_invocation_name),
+  say("Try it: {} predict{}    and type a source\n", in_shell(platform::program_name()),
       out == TrainOptions().out ? "" : fmt::format(" --model {}", in_shell(out.string())));
 }
 
@@ -205,7 +205,7 @@ int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
                               duration_of(before), duration_of(o)));
   RunDirectory files(o.out);
   files.make();  // locks it
-  if (!std::freopen((o.out / "progress.txt").c_str(), "a", stdout))
+  if (!std::freopen((o.out / "progress.txt").string().c_str(), "a", stdout))
     fail(o.out.string(), "progress.txt cannot be written");
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // freopen restores the default
   const int status = train_alone(o, survey, files);

@@ -11,6 +11,7 @@
 #include <attune/models/text/corpus.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/file.hpp>
 
 namespace attune::text {
 namespace {
@@ -55,7 +56,9 @@ GoldAlignment parse_line(std::string_view line, std::string_view where, std::str
 }  // namespace
 
 LineReader::LineReader(const std::filesystem::path& path)
-    : file_(std::make_unique<std::ifstream>(path)), stream_(file_.get()), name_(path.string()) {
+    : file_(std::make_unique<std::ifstream>(path, std::ios::binary)),
+      stream_(file_.get()),
+      name_(utf8_path(path)) {
   if (!*stream_) attune::fail(name_, "cannot be read: {}", std::strerror(errno));
 }
 
@@ -195,7 +198,7 @@ Alignment parse_links(std::string_view line, const std::optional<PairLengths>& l
 std::vector<GoldAlignment> read_gold_alignments(const std::filesystem::path& path,
                                                 std::span<const PairLengths> sentences) {
   std::vector<GoldAlignment> alignments;
-  const auto where = [&] { return fmt::format("{}:{}", path.string(), alignments.size() + 1); };
+  const auto where = [&] { return fmt::format("{}:{}", utf8_path(path), alignments.size() + 1); };
   LineReader reader(path);
   while (const auto line = reader.next()) {
     if (alignments.size() == sentences.size())

@@ -156,7 +156,7 @@ void SentencePiece::check_words(std::string_view line, std::string_view where) {
 }
 
 SentencePiece SentencePiece::load(const std::filesystem::path& path) {
-  return SentencePiece(read_file(path), path.string());
+  return SentencePiece(read_file(path), utf8_path(path));
 }
 
 Tokenizer Tokenizer::with(std::shared_ptr<const Rewriter> rewriter) const {

@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <span>
 
-#include <locale.h>
-#include <wchar.h>
-
 #include <attune/models/text/utf8.hpp>
 #include <attune/tensor/fail.hpp>
+#include <attune/tensor/platform.hpp>
 
 namespace attune::text {
 namespace {
+
+using platform::columns_of;
 
 // Ranges of code points, each as first and one past the last.
 // clang-format off
@@ -20,17 +20,6 @@ constexpr char32_t right_to_left[] = {
 
 bool in(std::span<const char32_t> ranges, char32_t c) {
   return (std::ranges::upper_bound(ranges, c) - ranges.begin()) % 2 == 1;
-}
-
-/// Terminal columns of c by the Unicode tables of the C library, independent of the locale: 0 for
-/// marks and format characters, 2 for East Asian Width W and F.
-int columns_of(char32_t c) {
-  static const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  if (c == 0 || utf8 == nullptr) return 1;
-  const locale_t before = uselocale(utf8);  // affects this thread only
-  const int columns = wcwidth(static_cast<wchar_t>(c));
-  uselocale(before);
-  return columns < 0 ? 1 : columns;
 }
 
 bool is_flag(char32_t c) { return c >= 0x1F1E6 && c <= 0x1F1FF; }

@@ -28,7 +28,7 @@ Blas::Blas(const std::string& wanted)
     : name_(wanted == "openblas" ? "OpenBLAS" : wanted.substr(wanted.rfind('/') + 1)) {
   std::string error;
   void* const library =
-      platform::load_library(wanted == "openblas" ? "libopenblas.so.0" : wanted, error);
+      platform::load_library(wanted == "openblas" ? platform::openblas_library : wanted, error);
   if (!library) fail("ATTUNE_PRODUCTS", "{}: {}", name_, error);
   const auto find = [&]<class F>(F*& function, const char* symbol) {
     if (!function) function = reinterpret_cast<F*>(platform::find_symbol(library, symbol));

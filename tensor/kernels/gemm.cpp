@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <attune/tensor/kernels/gemm.hpp>
 #include <attune/tensor/kernels/product_sizes.hpp>
 #include <attune/tensor/kernels/simd/gemm.hpp>

@@ -4,8 +4,7 @@
   tensor <- autograd <- nn <- models. For each pair of layers, the test compiles an include of one
   layer's header with the compiler flags of the other layer.
 * In tensor/, includes follow the list in CONTRIBUTING.md.
-* Headers of the operating system are included in tensor/platform.cpp, and for child processes and
-  signals in examples/attune/processes.cpp.
+* Headers and macros of an operating system are in sources that end with _posix or _windows.
 
 Argument: the build directory.
 """
@@ -70,12 +69,16 @@ def check_order(source):
 
 
 def check_platform(source):
-    """Files that include headers of the operating system; only these may."""
-    allowed = {"tensor/platform.cpp", "examples/attune/processes.cpp", "examples/page/libcxx.hpp"}
-    pattern = re.compile(r"#include <(unistd|fcntl|sys/|pthread|sched|c?signal|dlfcn|poll|termios)")
-    return [f"{path.relative_to(source)} includes a header of the operating system: use tensor/platform.hpp"
-            for layer in [*LAYERS, "examples"] for path in sorted((source / layer).rglob("*.[ch]pp"))
-            if pattern.search(path.read_text()) and str(path.relative_to(source)) not in allowed]
+    """Files other than *_posix.cpp and *_windows.cpp that depend on the operating system; tests may include its headers."""
+    headers = r"#include <(unistd|fcntl|sys/(?!single_threaded)|pthread|sched|signal|dlfcn|poll|termios|windows|io.h|mach)"
+    macros = r"#.*\b(_WIN32|__linux__|__APPLE__|__unix__|__GLIBC__|__MINGW\w+|_MSC_VER)\b"
+    failed = []
+    for folder in [*LAYERS, "examples", "tests", "bench"]:
+        pattern = re.compile(macros if folder in ("tests", "bench") else headers + "|" + macros)
+        failed += [f"{path.relative_to(source)} depends on the operating system: use tensor/platform.hpp"
+                   for path in sorted((source / folder).rglob("*.[ch]pp"))
+                   if not path.stem.endswith(("_posix", "_windows", "libcxx")) and pattern.search(path.read_text())]
+    return failed
 
 
 def main():

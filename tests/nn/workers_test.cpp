@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
@@ -17,6 +16,7 @@
 #include <attune/nn/workers/workers.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/errors.hpp>
+#include <attune/tensor/platform.hpp>
 #include <attune/tensor/random.hpp>
 
 #include "support/naive.hpp"
@@ -112,11 +112,9 @@ TEST_CASE("gather: returns the texts of all workers by rank") {
 }
 
 TEST_CASE("workers on one machine divide its CPUs") {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
-  std::string mine;
-  for (int cpu = 0; cpu < 64; ++cpu) mine += CPU_ISSET(cpu, &set) ? '1' : '0';
+  std::string mine(64, '0');
+  for (const int cpu : platform::allowed_cpus())
+    if (cpu < 64) mine[static_cast<std::size_t>(cpu)] = '1';
   const std::vector<std::string> all = workers->gather(mine);
   int used = 0, users = 0;  // CPUs of any, and workers on the first of this one
   for (std::size_t cpu = 0; cpu < mine.size(); ++cpu)

@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <locale.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -16,11 +19,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 #ifdef ATTUNE_BLAS
 #include <dlfcn.h>
 #endif
 #ifdef __linux__
 #include <sys/syscall.h>
+#endif
+#ifdef __APPLE__
+#include <mach/mach.h>
+#include <xlocale.h>
 #endif
 
 #include <attune/tensor/platform.hpp>
@@ -81,8 +89,12 @@ bool File::sync() { return ::fsync(number_) == 0 || errno == EINVAL || errno == 
 
 bool File::close() { return !is_open() || ::close(std::exchange(number_, -1)) == 0; }
 
-bool is_writable_directory(const std::string& directory) {
-  return ::access(directory.c_str(), W_OK | X_OK) == 0;
+bool is_writable(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }
+
+std::error_code replace_file(const std::string& from, const std::string& to) {
+  std::error_code error;
+  std::filesystem::rename(from, to, error);
+  return error;
 }
 
 FileLock::FileLock(std::string path, std::string_view owner) : path_(std::move(path)) {
@@ -131,6 +143,37 @@ std::string host_name() {
   return name;
 }
 
+std::size_t resident_memory() {
+#ifdef __APPLE__
+  mach_task_basic_info info;
+  mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
+  const auto result = ::task_info(mach_task_self(), MACH_TASK_BASIC_INFO,
+                                  reinterpret_cast<task_info_t>(&info), &count);
+  return result == KERN_SUCCESS ? info.resident_size : 0;
+#else
+  std::size_t total = 0, resident = 0;  // in pages
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+#endif
+}
+
+std::string program_name() {
+#ifdef __linux__
+  return program_invocation_name;
+#else
+  return ::getprogname();
+#endif
+}
+
+void prepare_process() {
+  ::signal(SIGXFSZ, SIG_IGN);
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    // open() returns the lowest free descriptor. The access mode keeps using the stream an error.
+    if (::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) ::_exit(1);
+  }
+}
+
 bool is_terminal(Stream stream) {
   return ::isatty(stream == Stream::input ? STDIN_FILENO : STDOUT_FILENO) == 1;
 }
@@ -140,6 +183,16 @@ int terminal_columns() {
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+int columns_of(char32_t c) {
+  static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  if (c == 0 || utf8 == nullptr) return 1;
+  const locale_t before = ::uselocale(utf8);  // affects this thread only
+  const int columns = ::wcwidth(static_cast<wchar_t>(c));
+  ::uselocale(before);
+  return columns < 0 ? 1 : columns;
+}
+
+#ifdef CPU_SETSIZE
 std::vector<int> allowed_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -158,9 +211,18 @@ void allow_cpus(std::span<const int> cpus) {
   for (const int cpu : cpus) CPU_SET(cpu, &set);
   ::sched_setaffinity(0, sizeof set, &set);
 }
+#else  // macOS has no affinity
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus(std::thread::hardware_concurrency());
+  std::iota(cpus.begin(), cpus.end(), 0);
+  return cpus;
+}
+
+void allow_cpus(std::span<const int>) {}
+#endif
 
 void require_stack(std::size_t bytes) {
-#ifdef __GLIBC__
+#ifdef __linux__
   pthread_attr_t attributes;
   std::size_t size = bytes;
   if (pthread_getattr_default_np(&attributes) != 0) return;
@@ -212,11 +274,19 @@ void* allocate(std::size_t bytes) {
   const bool huge = bytes >= 2 * huge_page;
   const std::size_t alignment = huge ? huge_page : cache_line;
   void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+#ifdef MADV_HUGEPAGE
   if (block && huge) ::madvise(block, bytes, MADV_HUGEPAGE);  // a hint: it may be refused
+#endif
   return block;
 }
 
 void release(void* memory) { std::free(memory); }
+
+#ifdef __APPLE__
+const char* const openblas_library = "libopenblas.dylib";
+#else
+const char* const openblas_library = "libopenblas.so.0";
+#endif
 
 #ifdef ATTUNE_BLAS
 void* load_library(const std::string& name, std::string& error) {

@@ -1,5 +1,6 @@
 // Values and gradients of operations, and their edge cases, against PyTorch.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/compositions.hpp>

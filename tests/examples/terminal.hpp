@@ -8,11 +8,15 @@
 #include <vector>
 
 #include <poll.h>
-#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if __has_include(<pty.h>)
+#include <pty.h>
+#else  // macOS
+#include <util.h>
+#endif
 
-#include "support/process.hpp"
+#include "support/posix.hpp"
 
 namespace attune::test {
 
@@ -20,10 +24,10 @@ class Terminal {
  public:
   Terminal(std::vector<std::string> arguments, unsigned short columns) {
     const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    std::vector<std::string> environment = detail::environment_with({{"ATTUNE_THREADS", "1"}});
+    std::vector<std::string> environment = environment_with({{"ATTUNE_THREADS", "1"}});
     std::erase_if(environment, [](const std::string& s) { return s.starts_with("COLUMNS="); });
-    const std::vector<char*> argv = detail::pointers(arguments),
-                             envp = detail::pointers(environment);
+    const std::vector<char*> argv = pointers(arguments),
+                             envp = pointers(environment);
     pid_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (pid_ < 0) throw std::runtime_error("forkpty");
     if (pid_ > 0) return;

@@ -2,6 +2,8 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/autograd/ops.hpp>
+#include <attune/nn/optimisers.hpp>
+#include <attune/nn/parameters.hpp>
 #include <attune/nn/schedules.hpp>
 #include <attune/tensor/errors.hpp>
 

@@ -1,12 +1,9 @@
 // A temporary directory for a test.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
+#include <random>
 #include <string>
-
-#include <unistd.h>
 
 namespace attune {
 
@@ -14,9 +11,10 @@ namespace attune {
 class ScratchDirectory {
  public:
   ScratchDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "attune_test_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
-    path_ = name;
+    do
+      path_ = std::filesystem::temp_directory_path() /
+              ("attune_test_" + std::to_string(std::random_device()()));
+    while (!std::filesystem::create_directory(path_));
   }
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;

@@ -1,11 +1,8 @@
-#include <csignal>
 #include <filesystem>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <attune/tensor/file.hpp>
 
@@ -13,43 +10,6 @@
 #include "support/scratch_directory.hpp"
 
 namespace attune {
-namespace {
-
-/// Limits the size of files of this process until the end of the scope, to simulate a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limited = before_;
-    limited.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limited);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_;
-  void (*handler_)(int);
-};
-
-}  // namespace
-
-TEST_CASE("write_file: writes to a pipe, does not replace it by a file") {
-  const ScratchDirectory scratch;
-  const std::string pipe = (scratch / "pipe").string();
-  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  std::string read;
-  std::thread reader([&] { read = read_file(pipe); });
-  write_file(pipe, "text");
-  reader.join();
-  CHECK(read == "text");
-  CHECK(std::filesystem::is_fifo(pipe));
-}
 
 TEST_CASE("write_file: keeps permissions and a symbolic link, replaces the file that it names") {
   using std::filesystem::perms;
@@ -113,19 +73,6 @@ TEST_CASE("InputFile: reads at any offset; reading beyond the end is an error") 
   CHECK(std::string_view(bytes, 4) == "6789");
   CHECK_ERROR((scratch / "a").string() + ": cannot be read: it became shorter after it was opened",
               file.read(7, std::as_writable_bytes(std::span(bytes))));
-}
-
-TEST_CASE("write_file: a failed write keeps the old file and leaves no temporary file") {
-  const ScratchDirectory scratch;
-  write_file(scratch / "model", "the old contents");
-  std::string error;
-  {
-    const FileSizeLimit limit(1000);
-    error = error_of([&] { write_file(scratch / "model", std::string(5000, 'x')); });
-  }
-  CHECK(error == (scratch / "model").string() + ": cannot be written: File too large");
-  CHECK(read_file(scratch / "model") == "the old contents");
-  CHECK(scratch.count() == 1);
 }
 
 TEST_CASE("write_file: a failed rename leaves no temporary file") {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/matmul.hpp>
 #include <attune/tensor/random.hpp>

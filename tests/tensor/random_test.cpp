@@ -10,6 +10,7 @@
 #include <attune/tensor/index.hpp>
 #include <attune/tensor/random.hpp>
 #include <attune/tensor/reduce.hpp>
+#include <attune/tensor/safetensors.hpp>
 
 #include "support/naive.hpp"
 

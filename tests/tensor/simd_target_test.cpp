@@ -148,7 +148,7 @@ TEST_CASE("simd target: the child of another test" * doctest::skip()) {
 TEST_CASE(
     "simd target: same bits for 1 to 4 threads and for all targets with fused multiply-adds") {
   const ScratchDirectory directory;
-  const std::string file = directory / "results";
+  const std::string file = (directory / "results").string();
   const std::string best = simd_target();
   const std::vector<Result> own = results();
   test::for_each_target([&] {

@@ -10,6 +10,7 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/index.hpp>
 #include <attune/tensor/matmul.hpp>
+#include <attune/tensor/print.hpp>
 #include <attune/tensor/tensor.hpp>
 
 #include "support/naive.hpp"

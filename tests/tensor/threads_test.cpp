@@ -1,7 +1,6 @@
 #include <atomic>
 #include <cfenv>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <span>
 #include <thread>
@@ -9,8 +8,6 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/time.h>
 
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
@@ -28,36 +25,6 @@
 
 namespace attune {
 namespace {
-
-/// Pins all threads of this process to one CPU, including those that are created meanwhile.
-class OneCpu {
- public:
-  OneCpu() { platform::allow_cpus(std::span(before_).first(1)); }
-  OneCpu(const OneCpu&) = delete;
-  OneCpu& operator=(const OneCpu&) = delete;
-  ~OneCpu() { platform::allow_cpus(before_); }
-
- private:
-  const std::vector<int> before_ = platform::allowed_cpus();
-};
-
-/// Preempts the running threads again and again.
-class Interruptions {
- public:
-  explicit Interruptions(std::chrono::microseconds interval) {
-    std::signal(SIGALRM, [](int) { sched_yield(); });
-    const timeval every{.tv_sec = 0, .tv_usec = static_cast<suseconds_t>(interval.count())};
-    const itimerval timer{every, every};
-    setitimer(ITIMER_REAL, &timer, nullptr);
-  }
-  Interruptions(const Interruptions&) = delete;
-  Interruptions& operator=(const Interruptions&) = delete;
-  ~Interruptions() {
-    const itimerval never{};
-    setitimer(ITIMER_REAL, &never, nullptr);
-    std::signal(SIGALRM, SIG_IGN);
-  }
-};
 
 /// Checks that f gives the same bits with one, two and three threads.
 template <class F>
@@ -100,29 +67,6 @@ TEST_CASE("Threads: every tile runs exactly once") {
       parallel_for(tiles, [&](Index tile) { ++runs[static_cast<std::size_t>(tile)]; });
       CHECK(std::ranges::all_of(runs, [](const auto& count) { return count == 1; }));
     }
-  }
-}
-
-TEST_CASE("Threads: every tile runs exactly once, with threads interrupted on a busy CPU") {
-  const test::ThreadsScope none(1);  // recreates the pool for other tests, without pinning
-  const OneCpu one_cpu;
-  for (int n : {2, 3, 8}) {
-    const int jobs = 400'000 / (n * n);
-    CAPTURE(n);
-    const test::ThreadsScope scope(n);
-    const Interruptions interruptions(std::chrono::microseconds(50));
-    // A tile of a job of another size, run by mistake, would change the counts of this job.
-    std::vector<std::atomic<int>> runs(300);
-    int wrong = 0;
-    for (int job = 0; job < jobs; ++job) {
-      const std::size_t tiles = job % 2 ? 300 : 2;
-      for (auto& count : runs) count.store(0, std::memory_order_relaxed);
-      parallel_for(static_cast<Index>(tiles), [&](Index tile) {
-        runs[static_cast<std::size_t>(tile)].fetch_add(1, std::memory_order_relaxed);
-      });
-      for (std::size_t tile = 0; tile < runs.size(); ++tile) wrong += runs[tile] != (tile < tiles);
-    }
-    CHECK(wrong == 0);
   }
 }
 
@@ -337,33 +281,6 @@ TEST_CASE("Threads: ATTUNE_THREADS sets their number; an invalid value is an err
                                            {.environment = {{"ATTUNE_THREADS", text}}});
     CHECK(child.status == 0);
   }
-}
-
-TEST_CASE("cpu_quota: the minimum over all control groups of the process, rounded up") {
-  const ScratchDirectory root;
-  const auto quota = [&] { return platform::cpu_quota(root.path()); };
-  constexpr int none = std::numeric_limits<int>::max();
-  const auto write = [&](const std::string& file, const std::string& text) {
-    make_directories((root / file).parent_path());
-    write_file(root / file, text);
-  };
-  CHECK(quota() == none);
-  // Version 2: a service in a container. At first only the container has a limit.
-  write("proc/self/cgroup", "0::/box/service\n");
-  CHECK(quota() == none);
-  write("sys/fs/cgroup/box/cpu.max", "250000 100000\n");
-  write("sys/fs/cgroup/box/service/cpu.max", "max 100000\n");
-  CHECK(quota() == 3);
-  write("sys/fs/cgroup/cpu.max", "50000 100000\n");  // how a container sees its own limit
-  CHECK(quota() == 1);
-  // Version 1, with a path that does not exist in the container.
-  write("proc/self/cgroup", "9:memory:/docker/1f\n4:cpu,cpuacct:/docker/1f\n1:name=systemd:/\n");
-  CHECK(quota() == none);
-  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
-  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-  CHECK(quota() == none);
-  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "200000\n");
-  CHECK(quota() == 2);
 }
 
 }  // namespace attune

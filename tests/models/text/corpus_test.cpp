@@ -74,7 +74,7 @@ TEST_CASE("LineReader: long lines are read, endless lines are an error") {
 
 TEST_CASE("LineReader: a missing file, or a directory, is an error") {
   const ScratchDirectory directory;
-  const std::string missing = directory / "missing";
+  const std::string missing = (directory / "missing").string();
   CHECK_ERROR(missing + ": cannot be read: No such file or directory",
               LineReader(std::filesystem::path(missing)));
   CHECK_ERROR(directory.path().string() + ": cannot be read: Is a directory",
@@ -136,7 +136,7 @@ TEST_CASE("ParallelReader: pairs line n of both files") {
 
 TEST_CASE("ParallelReader: unequal numbers of lines are an error with both numbers") {
   const Files files("a\nb\nc\n", "x\n");
-  const std::string de = files.source, en = files.target;
+  const std::string de = files.source.string(), en = files.target.string();
   CHECK_ERROR(de + ": 3 lines, but " + en + " has 1: expected as many of each",
               read_corpus(ParallelReader(files.source, files.target)));
   CHECK_ERROR(en + ": 1 lines, but " + de + " has 3: expected as many of each",

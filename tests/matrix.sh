@@ -5,8 +5,11 @@
 #   clang     clang, with warnings as errors and _FORTIFY_SOURCE=3; without precompiled headers, so that every source
 #             must include what it uses
 #   aarch64   GCC for 64-bit ARM, under qemu; see tests/install/aarch64.ini for the requirements
+#   musl      zig (clang), statically linked with musl
+#   windows   zig, for Windows on x86-64, under Wine
+#   macos     zig, for macOS on ARM and x86-64: only compiles and links
 #   wasm      emscripten, under Node: tensor, autograd and nn; run examples/page/build.sh first
-# Arguments: names from this list (default: all but wasm). Builds into build-NAME, and prints a table of the results.
+# Arguments: names from this list (default: asan tsan clang aarch64). musl, windows and macos install what they need. Builds into build-NAME, and prints a table of the results.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -60,10 +63,38 @@ aarch64() {
     '--test-args=-tce=*limited?address*,*decoding?of?a?long?pair*'
   seq 1000 2000 | awk '{ print $1 * 7919 "\t" $1 * 7 }' >"$scratch/pairs.tsv"
   qemu-aarch64-static build-aarch64/examples/attune train "$scratch/pairs.tsv" --out "$scratch/model" --steps 100
-  checksum=$(sed -n 's/^CHECKSUM = "\(.*\)"/\1/p' tests/examples/scripts_test.py)
-  program=$PWD/build-aarch64/examples/dates
-  (cd "$scratch" && qemu-aarch64-static "$program" --steps 20) | grep "${checksum:?}"
+  check_dates qemu-aarch64-static "$PWD/build-aarch64/examples/dates"
 }
+
+# check_dates COMMAND...: compares the checksum of a short training with that of other systems.
+check_dates() {
+  checksum=$(sed -n 's/^CHECKSUM = "\(.*\)"/\1/p' tests/examples/scripts_test.py)
+  (cd "$scratch" && "$@" --steps 20) | grep "${checksum:?}"
+}
+
+musl() {
+  with_zig musl x86_64-linux-musl -Dcpp_link_args=-static || return 1
+  run_tests musl --suite tensor --suite autograd --suite nn --suite models --suite examples --suite guides
+  check_dates "$PWD/build-musl/examples/dates"
+}
+
+windows() {
+  as_root=$([ "$(id -u)" -eq 0 ] || echo sudo)
+  command -v wine >/dev/null || $as_root apt-get install -y -qq --no-install-recommends wine wine64 >/dev/null
+  export WINEPREFIX="$PWD/build/wine" WINEDEBUG=-all
+  with_zig windows x86_64-windows-gnu || return 1
+  run_tests windows --suite tensor --suite autograd --suite nn --suite models "--test-args=-tce=$not_on_windows" || return 1
+  run_tests windows --suite examples
+  check_dates wine "$PWD/build-windows/examples/dates.exe"
+}
+
+macos() {
+  with_zig macos-arm aarch64-macos && with_zig macos-x86 x86_64-macos || return 1
+  printf '%-10s compiles and links\n' macos >>"$table"
+}
+
+# Excluded tests: symbolic links and permissions of POSIX; reasons of errors that Windows does not have, such as "Is a directory".
+not_on_windows='*keeps?permissions*,make_directories*,*failed?rename*,files:*reason*,LineReader:*directory*'
 
 # Excluded tests: threads and processes; file errors that Node does not report; comparisons with long double functions,
 # which in musl have the precision of double; a message with the number of bytes of a tensor larger than the address space.

@@ -25,11 +25,18 @@ cat >"$out/$target-c++" <<END
 case "\$*" in *-Wl,--version*) $linker ;; esac
 exec "$out/bin/python" -m ziglang c++ -target $target -fno-sanitize=undefined "\$@"
 END
-chmod +x "$out/$target-c++"
+# Meson knows windres. Its options for a preprocessor follow the names of the files.
+cat >"$out/windres" <<END
+#!/bin/sh
+case \$1 in --version) echo "GNU windres"; exit ;; esac
+exec "$out/bin/python" -m ziglang rc -- "\$1" "\$2"
+END
+chmod +x "$out/$target-c++" "$out/windres"
 cat >"$out/$target.ini" <<END
 [binaries]
 cpp = '$out/$target-c++'
 ar = ['$out/bin/python', '-m', 'ziglang', 'ar']
+windres = '$out/windres'
 ${wrapper:+exe_wrapper = '$wrapper'}
 
 [built-in options]

@@ -222,7 +222,7 @@ int experiment(int argc, char** argv) {
   std::mutex mutex;
   Index done = 0;
   std::vector<Row> rows(chosen.size());
-  parallel_for(std::ssize(chosen), [&](Index i) {
+  parallel_for(std::ssize(chosen), [&, &o = o, &out = out](Index i) {
     rows[i] = chosen[i].run(o, out + "/" + chosen[i].name + ".safetensors", [&](double loss) {
       const std::lock_guard lock(mutex);
       progress.show(++done, fmt::format("{}  loss {:.3f}", chosen[i].name, loss));

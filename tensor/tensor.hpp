@@ -117,6 +117,9 @@ class Tensor {
   Tensor reshape(std::initializer_list<Integer> extents) const {
     return reshape(Integer::list(extents));
   }
+  Tensor reshape(const Shape& shape) const {
+    return reshape(std::span(shape.begin(), shape.end()));
+  }
   Tensor reshape(std::span<const Index> extents) const;
 
   /// A copy with a buffer of its own.

@@ -6,14 +6,23 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <concepts>
 #include <cstdlib>
 #include <functional>
 #include <iterator>
+#include <ranges>
 #include <string>
 
 #include <sched.h>
+#include <unistd.h>
 
 namespace std {
+
+// std::ssize is a 32-bit number, an Index one of 64 bits.
+template <integral A, integral B>
+requires(!same_as<A, B>) constexpr common_type_t<A, B> min(A a, B b) { return a < b ? a : b; }
+template <integral A, integral B>
+requires(!same_as<A, B>) constexpr common_type_t<A, B> max(A a, B b) { return a < b ? b : a; }
 
 template <class To, class From>
 constexpr To bit_cast(const From& from) {
@@ -98,10 +107,12 @@ auto replace_copy(R&& r, O to, const S& from, const T& by) {
     return std::name(std::begin(r), std::end(r), more...); \
   }
 ATTUNE_OF_RANGE(adjacent_find)
+ATTUNE_OF_RANGE(binary_search)
 ATTUNE_OF_RANGE(copy)
 ATTUNE_OF_RANGE(copy_if)
 ATTUNE_OF_RANGE(count)
 ATTUNE_OF_RANGE(lower_bound)
+ATTUNE_OF_RANGE(move)
 ATTUNE_OF_RANGE(replace)
 ATTUNE_OF_RANGE(reverse)
 ATTUNE_OF_RANGE(transform)
@@ -113,8 +124,26 @@ ATTUNE_OF_RANGE(transform)
     return std::name(std::begin(a), std::end(a), std::begin(b), std::end(b), more...); \
   }
 ATTUNE_OF_RANGES(equal)
+ATTUNE_OF_RANGES(set_union)
 ATTUNE_OF_RANGES(is_permutation)
 ATTUNE_OF_RANGES(set_intersection)
+
+template <class R>
+auto max(const R& r) {
+  return *std::max_element(std::begin(r), std::end(r));
+}
+template <class R>
+auto unique(R&& r) {
+  return subrange(std::unique(std::begin(r), std::end(r)), std::end(r));
+}
+// (range, iterator, comparison)
+#define ATTUNE_OF_MIDDLE(name)                        \
+  template <class R, class I, class C>                \
+  void name(R&& r, I middle, C c) {                   \
+    std::name(std::begin(r), middle, std::end(r), c); \
+  }
+ATTUNE_OF_MIDDLE(nth_element)
+ATTUNE_OF_MIDDLE(partial_sort)
 
 template <class A, class B>
 auto swap_ranges(A&& a, B&& b) {

@@ -277,7 +277,9 @@ struct LstmOptions {
   double forget_bias = 1;
 };
 
-/// LSTM layer, see Recurrent.
+/// LSTM layer (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000), see Recurrent:
+///     i f g o = [σ σ tanh σ](x_t W_x + b + h_{t-1} W_h)
+///     c_t = f ⊙ c_{t-1} + i ⊙ g,   h_t = o ⊙ tanh(c_t)
 class Lstm : public Recurrent {
  public:
   using Options = LstmOptions;
@@ -289,7 +291,9 @@ struct GruOptions {
   bool reset_before = false;  // the form of Cho et al. (2014), Cell::gru_reset_before
 };
 
-/// GRU layer, see Recurrent.
+/// GRU layer (Cho et al., 2014), see Recurrent; x_n = x_t W_x + b, columns of n:
+///     r z = σ(x_t W_x + b + h_{t-1} W_h),   h_t = (1 - z) ⊙ n + z ⊙ h_{t-1}
+///     n = tanh(x_n + r ⊙ (h_{t-1} W_n + b_hn)), with reset_before tanh(x_n + (r ⊙ h_{t-1}) W_n)
 class Gru : public Recurrent {
  public:
   using Options = GruOptions;

@@ -1,6 +1,6 @@
-"""Checks README.md, CONTRIBUTING.md and the pages of examples/, bench/ and tests/install/: every C++
-block occurs, line by line, in a program under examples/, which is built and run; every linked file
-exists. The page of operations lists exactly the operations that the headers declare.
+"""Checks README.md, CONTRIBUTING.md and the pages of the folders: every C++ block occurs, line by line,
+in a program under examples/, which is built and run, and one with a main function is the whole program;
+every linked file exists. The page of operations lists exactly the operations that the headers declare.
 
 Argument: the source directory.
 """
@@ -67,13 +67,14 @@ def main():
     programs = [lines_of(path.read_text()) for path in sorted((root / "examples").glob("*.cpp"))]
     failed, blocks = [], 0
     pages = [root / "README.md", root / "CONTRIBUTING.md"]
-    for folder in ["examples", "bench", "tests/install"]:
+    for folder in ["tensor", "autograd", "nn", "models", "examples", "bench", "tests/install"]:
         pages += sorted((root / folder).rglob("*.md"))
     for page in pages:
         name, text = page.relative_to(root), page.read_text()
         for block in re.findall(r"```cpp\n(.*?)```", text, re.S):
             blocks += 1
-            if not any(contains(program, lines_of(block)) for program in programs):
+            found = [program for program in programs if contains(program, lines_of(block))]
+            if not found or ("int main()" in block and lines_of(block) not in found):
                 failed.append(f"{name}: no program of examples/ contains this block:\n{block}")
         for path in re.findall(r"[^[]\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S)):
             if not (page.parent / path).exists():

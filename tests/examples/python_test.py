@@ -197,6 +197,31 @@ class Plot(Test):
         self.fails("none: No such file or directory", "plot.py", "log", "none")
 
 
+@unittest.skipIf(run(sys.executable, "-c", "import ctranslate2").returncode != 0, "ctranslate2 is not installed")
+class ToCtranslate2(Test):
+    def test_scores_of_translations_agree_to_1e3(self):
+        import ctranslate2
+
+        dates = self.directory / "dates.tsv"
+        dates.write_text(WORDS)
+        pairs = [[list(side) for side in line.split("\t")] for line in WORDS.splitlines()]
+        for number, options in enumerate((["--norm", "before"], ["--norm", "after", "--tied", "target-output", "--nonlinearity", "gelu"])):
+            model = self.directory / f"{number}/best.safetensors"
+            done = run(ATTUNE, "train", dates, "--valid", dates, "--out", model.parent, "--model", "transformer",
+                       "--hidden", "32", "--tokens", "characters", "--steps", "20", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            scores = run(ATTUNE, "score", dates, "--model", model, "--json").stdout.splitlines()
+            out = self.directory / f"out{number}"
+            done = run(sys.executable, PYTHON / "to_ctranslate2.py", model, out)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            peer = ctranslate2.Translator(str(out)).score_batch(*zip(*pairs))
+            for own, theirs in zip(scores, peer, strict=True):
+                self.assertLess(abs(json.loads(own)["log_probability"] - sum(theirs.log_probs)), 1e-3)
+
+    def test_another_model_is_an_error(self):
+        self.fails(f"{CHECKPOINT}: expected a model of attune train --model transformer", "to_ctranslate2.py", CHECKPOINT, "out")
+
+
 class ImportTorch(Test):
     def test_weights_of_the_golden_files_become_their_parameters(self):
         for name, layers in (("stacked_lstm", {"layer1.": "l0"}), ("stacked_gru", {"layer1.": "l0"}),

@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 
 #include <attune/models/options.hpp>
+#include <attune/models/text/metrics.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/models/text/utf8.hpp>
 #include <attune/nn/parameters.hpp>
@@ -73,26 +74,55 @@ struct Arguments {
   std::vector<std::string> others;
 };
 
-/// Parses `--name value`, `--name=value`, and `--name` if `is_flag(name)` (its value is "yes").
-/// Other arguments, and all after `--`, are positional.
+/// "; did you mean NAME?" for the name with the fewest edits from `typed`: at most two, and less than
+/// half of its letters. If there is none, `otherwise`.
+inline std::string did_you_mean(const std::string& typed, const std::vector<std::string>& names,
+                                const std::string& prefix, const std::string& otherwise) {
+  const auto letters = [](const std::string& text) {
+    return std::vector<std::int32_t>(text.begin(), text.end());
+  };
+  std::map<std::int64_t, std::string> by_edits;
+  for (const std::string& name : names) {
+    const std::int64_t longer = std::ssize(typed) - std::ssize(name);
+    if (std::abs(longer) > 2) continue;
+    const std::int64_t count = metrics::edits(letters(typed), letters(name)).count();
+    if (count <= 2 && 2 * count < std::ssize(name)) by_edits.emplace(count, name);
+  }
+  if (by_edits.empty()) return otherwise;
+  return "; did you mean " + prefix + by_edits.begin()->second + "?";
+}
+inline std::string did_you_mean(const Given& given, const models::OptionList& options,
+                                const std::string& otherwise) {
+  std::vector<std::string> names;
+  for (const models::Option& one : options) names.push_back(one.name);
+  return did_you_mean(given.name, names, given.place.empty() ? "--" : "", otherwise);
+}
+
+/// Parses `--name value`, `--name=value`, and `--name` of a flag, whose value is "yes": an option
+/// that is a flag, --help or --help-all. Other arguments, and all after `--`, are positional.
 inline Arguments split_arguments(const std::vector<std::string>& arguments,
-                                 const std::function<bool(const std::string&)>& is_flag) {
+                                 const models::OptionList& options) {
   Arguments split;
-  bool options = true;
+  bool ended = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& one = arguments[i];
-    if (!options || !one.starts_with("--")) {
+    const std::string name = one.substr(std::min<std::size_t>(2, one.size()));
+    const models::Option* const option = models::find(options, name);
+    if (ended || !one.starts_with("--")) {
       split.others.push_back(one);
     } else if (one == "--") {
-      options = false;
+      ended = true;
     } else if (const std::size_t equals = one.find('='); equals != one.npos) {
       split.options.push_back({one.substr(2, equals - 2), one.substr(equals + 1)});
-    } else if (is_flag(one.substr(2))) {
-      split.options.push_back({one.substr(2), "yes"});
+    } else if (name == "help" || name == "help-all" || (option && option->is_flag)) {
+      split.options.push_back({name, "yes"});
     } else if (i + 1 < arguments.size() && !arguments[i + 1].starts_with("--")) {
-      split.options.push_back({one.substr(2), arguments[++i]});
+      split.options.push_back({name, arguments[++i]});
+    } else if (option) {
+      fail(one, "the value is missing");
     } else {
-      fail(in_quotes(one), "unknown option, or its value is missing");
+      fail(in_quotes(one),
+           "unknown option, or its value is missing" + did_you_mean({name, ""}, options, ""));
     }
   }
   return split;
@@ -133,13 +163,15 @@ void naming(const Given& given, Set set) {
   }
 }
 
-/// Sets an option. Throws for an unknown option, with the message `unknown`, or an invalid value.
+/// Sets an option. Throws for an unknown option, or an invalid value. `help` is the option that
+/// lists all options.
 template <class O>
-void set_given(const models::OptionTable<O>& options, O& o, const Given& given,
-               const char* unknown) {
+void set_given(const models::OptionTable<O>& options, O& o, const Given& given, const char* help) {
   const models::Option* one = models::find(options, given.name);
   if (!one)
-    throw Error(given.place + in_quotes((given.place.empty() ? "--" : "") + given.name) + unknown);
+    throw Error(given.place + in_quotes((given.place.empty() ? "--" : "") + given.name) +
+                " is not an option" +
+                did_you_mean(given, options, fmt::format("; {} lists them", help)));
   naming(given, [&] {
     if (given.value.empty() && (one->type == "FILE" || one->type == "PATH"))
       fail(given.name, "the path is empty");
@@ -170,12 +202,8 @@ std::vector<std::string> parse_command_line(int argc, char** argv, const std::st
     if (!std::cout.flush()) fail("standard output", "cannot be written");
     std::exit(0);
   }
-  const Arguments split = split_arguments(typed, [&](const std::string& name) {
-    const models::Option* one = models::find(options, name);
-    return one && one->is_flag;
-  });
-  for (const Given& given : split.options)
-    set_given(options, o, given, ": unknown option; --help lists all options");
+  const Arguments split = split_arguments(typed, options);
+  for (const Given& given : split.options) set_given(options, o, given, "--help");
   if constexpr (requires { o.arguments; }) o.arguments = split.others;
   check_effects(options, o, split.options);
   return split.others;
@@ -307,7 +335,7 @@ class Progress {
     const double share = std::min(1.0, std::max(steps_done, limit.passed / limit.most));
     const std::string percent = fmt::format("{:3.0f} %", 100 * share),
                       count = fmt::format("  {} {}/{}", unit_, done, total_),
-                      end = fmt::format("  {} left", duration(left));
+                      end = done == total_ ? "" : fmt::format("  {} left", duration(left));
     open_ = rewrites && !line;
     // The most important fields come first, since a narrow terminal truncates the line: a wrapped
     // line could not be rewritten by "\r".

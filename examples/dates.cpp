@@ -238,7 +238,7 @@ void train(Index steps) {
                                          step, steps, loss.item(), 100 * exact);
     curve += line + "\n";
     const double left = examples::seconds_since(start) / step * (steps - step);
-    std::cout << fmt::format("{}  {:.0f} s left", line, left) << std::endl;
+    std::cout << line << (step < steps ? fmt::format("  {:.0f} s left", left) : "") << std::endl;
   }
   const std::string checksum = dates.load();
   std::cout << "\nAttention weights (rows: output characters, columns: input characters)\n\n";

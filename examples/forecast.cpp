@@ -260,6 +260,18 @@ Network segments(const nn::Scope& scope, const Options& o, Index C) {
   };
 }
 
+/// Values (n) as bars of eight heights from `low` to `high`: at most 64 bars, means of neighbours.
+string bars(const Tensor& values, double low, double high) {
+  const Index n = values.size(), count = std::min<Index>(n, 64);
+  string line;
+  for (Index i = 0; i < count; ++i) {
+    const double x = mean(values.slice(i * n / count, (i + 1) * n / count)).item();
+    const auto height = static_cast<std::size_t>(7.99 * (x - low) / std::max(high - low, 1e-300));
+    line += string("▁▂▃▄▅▆▇█").substr(3 * height, 3);
+  }
+  return line;
+}
+
 // ---- The commands train, evaluate and predict
 
 int run(int argc, char** argv) {
@@ -390,18 +402,19 @@ int run(int argc, char** argv) {
   }
 
   const NoGrad no_grad;
+  const auto unscaled = [&](const Tensor& y) {  // (H, C) f64
+    return y.reshape({H, C}).to(DType::f64) * deviation + centre;
+  };
   if (command == "predict") {
     if (rows < L) fail(typed[1], fmt::format("has {} rows, expected the look-back {}", rows, L));
-    const Tensor y =
-        network(cut(full({1}, rows, DType::f64), -L, L), nullptr).value().reshape({H, C});
-    const Tensor unscaled = y.to(DType::f64) * deviation + centre;
+    const Tensor y = unscaled(network(cut(full({1}, rows, DType::f64), -L, L), nullptr).value());
     for (string& name : table.columns)
       for (std::size_t i = name.size(); i-- > 0;)
         if (name[i] == '"') name.insert(i, 1, '"');
     fmt::print("\"{}\"\n", printable(fmt::format("{}", fmt::join(table.columns, "\",\""))));
     for (Index row = 0; row < H; ++row)
       fmt::print("{}{},{:.9g}\n", to_string(table.time(rows + row)), table.zone,
-                 fmt::join(unscaled[row].to_vector<double>(), ","));
+                 fmt::join(y[row].to_vector<double>(), ","));
     return 0;
   }
   const Tensor tests = windows_of(2);
@@ -413,19 +426,37 @@ int run(int argc, char** argv) {
     fmt::print("{:>4} to {:>4} {:>15.3f} {:.3f} {:>14.3f} {:.3f}\n", begin + 1, end,
                of(of_segments[0]), of(of_segments[1]), of(of_linear[0]), of(of_linear[1]));
   }
+  const Tensor last = tests.slice(tests.size() - 1, tests.size()), past = cut(last, -L, L);
+  const vector<Tensor> series = {transpose(unscaled(cut(last, 0, H)), 0, 1),
+                                 transpose(unscaled(network(past, nullptr).value()), 0, 1),
+                                 transpose(unscaled(baseline(past, nullptr).value()), 0, 1)};
+  fmt::print("\nThe last {} rows, and their forecasts\n", H);
+  for (Index c = 0; c < std::min<Index>(C, 8); ++c) {
+    const vector<double> all =
+        concat(vector{series[0][c], series[1][c], series[2][c]}, 0).to_vector<double>();
+    const auto [low, high] = std::ranges::minmax(all);
+    fmt::print("{}: {:.4g} to {:.4g}\n", printable(table.columns[c + 1]), low, high);
+    for (const std::size_t i : {0, 1, 2})
+      fmt::print("  {:10}{}\n", vector{"true", "segments", "linear"}[i],
+                 bars(series[i][c], low, high));
+  }
   // Attention weights α: rows are predicted segments, columns input segments; mean over the columns
   // of up to 256 windows.
   vector<Tensor> alphas;
   network(cut(tests.slice(0, std::min<Index>(256, tests.size())), -L, L), &alphas);
-  if (alphas.empty()) return 0;
   report::Heatmap map{.rows = {}, .columns = {}, .weights = {}, .caption = ""};
   for (const Tensor& alpha : alphas) {
     map.rows.push_back(fmt::format("+{}", (std::ssize(map.rows) + 1) * o.segment));
     std::ranges::copy(mean(alpha, {1}).to_vector<double>(), std::back_inserter(map.weights));
   }
   for (Index row = -L; row < 0; row += o.segment) map.columns.push_back(std::to_string(row));
-  write_file(picture, report::svg(map, {.darkest = std::ranges::max(map.weights)}));
-  fmt::print("attention heat map: {}\n", picture);
+  if (!alphas.empty()) {
+    write_file(picture, report::svg(map, {.darkest = std::ranges::max(map.weights)}));
+    fmt::print("attention heat map: {}\n", printable(picture));
+  }
+  if (trains)
+    fmt::print("weights: {}\nTry it: build/examples/forecast predict {} --weights {}\n",
+               printable(weights), examples::in_shell(typed[1]), examples::in_shell(weights));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 //     build/examples/gpt TEXT.txt --layers 6 --heads 6 --width 192 --context 128 --batch 32
 //                        --dropout 0.1 --steps 3000
 //     build/examples/gpt gpt.safetensors           generates text with trained weights
+//     build/examples/gpt gpt.safetensors --prompt "To be"
 #include <cmath>
 #include <iostream>
 #include <numbers>
@@ -23,6 +24,7 @@ struct Options {
   double rate = 3e-3;
   Precision precision = Precision::f32;
   std::uint64_t seed = 1;
+  std::string prompt;
   std::filesystem::path out = "gpt.safetensors";
 };
 
@@ -41,6 +43,8 @@ models::OptionList fields_of(Options& o) {
           models::choice("precision", "precision of matrix products; f32 is used if it is faster",
                          o.precision, {"f32", "bf16x3", "bf16"}),
           option("seed", "random seed: initial weights, windows, dropout, texts", o.seed, 0, 1e18),
+          option("prompt", "text to continue, shorter than --context (default: a line break)",
+                 o.prompt),
           option("out", "output file of the weights", o.out)};
 }
 
@@ -84,12 +88,41 @@ double validation_loss(const models::TransformerLm& model, const Tensor& ids, In
   return total / begins.size();
 }
 
-/// Generates and prints four texts, each after a line break.
+/// The token ids of --prompt. Throws if a character is not in the vocabulary.
+text::Sentence prompt_of(const text::Codec& codec, const Options& o) {
+  if (o.prompt.empty()) return {codec.vocabulary.id("\n")};
+  text::Sentence ids = codec.encode(o.prompt);
+  if (std::ssize(ids) >= o.context)
+    fail("--prompt", fmt::format("{} characters, expected fewer than the {} of --context",
+                                 ids.size(), o.context));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] == text::Vocabulary::unknown)
+      fail("--prompt", in_quotes(codec.tokenizer.encode(o.prompt)[i]) + " is not in the text");
+  return ids;
+}
+
+/// A language model that starts after the tokens `before`.
+struct Continued : models::TransformerLm {
+  text::Sentence before;
+
+  State start(const models::Encoded& source) const {
+    State state = TransformerLm::start(source);
+    for (const std::int32_t id : before)
+      state = step(read(full({1, source.mask.dim(1)}, id, DType::i32))[0], state).state;
+    return state;
+  }
+};
+
+/// Generates and prints four texts.
 void write(const models::TransformerLm& model, const text::Codec& codec, const Options& o) {
-  for (const auto& sampled :
-       models::sample(model, models::no_source(4), {.temperature = 0.8, .seed = o.seed},
-                      {.max_length = o.context - 1, .begin = codec.vocabulary.id("\n"), .end = -1}))
-    std::cout << "----\n" << printable(codec.decode(sampled.words), "\n\t") << "\n";
+  text::Sentence prompt = prompt_of(codec, o);
+  const models::SearchOptions search{
+      .max_length = o.context - std::ssize(prompt), .begin = prompt.back(), .end = -1};
+  prompt.pop_back();
+  const Continued continued{model, prompt};
+  for (const auto& sampled : models::sample(continued, models::no_source(4),
+                                            {.temperature = 0.8, .seed = o.seed}, search))
+    std::cout << "----\n" << printable(o.prompt + codec.decode(sampled.words), "\n\t") << "\n";
 }
 
 void train(const std::string& file, Options o) {
@@ -103,6 +136,7 @@ void train(const std::string& file, Options o) {
     throw Error(file + ": " + std::to_string(size) +
                 " characters are too few: a tenth of them must exceed --context");
 
+  prompt_of(text.codec, o);
   nn::Parameters params(o.seed);
   const Index vocabulary = text.codec.vocabulary.size();
   const models::TransformerLm model(params, {.target_vocabulary = vocabulary,
@@ -156,7 +190,9 @@ int main(int argc, char** argv) {
     if (files.size() != 1) throw Error(usage);
     if (std::filesystem::path(files[0]).extension() != ".safetensors") return train(files[0], o), 0;
     const auto saved = models::load<models::TransformerLm>(files[0]);
-    examples::parse_for_model(argc, argv, o, files[0], saved.metadata, {"seed"});
+    Metadata trained = saved.metadata;
+    trained["prompt"] = "";
+    examples::parse_for_model(argc, argv, o, files[0], trained, {"seed", "prompt"});
     write(saved.model, saved.codecs.target, o);
     return 0;
   });

@@ -77,7 +77,7 @@ double bleu(const models::NamedModel& model, const Data& data) {
   return metrics::corpus_bleu(written, references);
 }
 
-/// Prints α of one held-out pair as a heat map: rows are target words, columns source words.
+/// Prints α of one held-out pair as a heat map.
 void show(const models::NamedModel& model, const Data& data) {
   const text::TextPair& pair = data.held_out.front();
   const models::Hypothesis best = translate(model, data, std::span(&pair, 1)).front();
@@ -87,7 +87,11 @@ void show(const models::NamedModel& model, const Data& data) {
                       .weights = best.weights.slice(0, std::ssize(best.words)).to_vector<double>(),
                       .caption = ""};
   for (const auto word : best.words) map.rows.push_back(data.target.vocabulary.token(word));
-  std::cout << report::terminal(map, {.colour = false});
+  std::cout << fmt::format(
+      "\n{} -> {}\nAttention: rows are target words, columns source words; a stronger shade is a "
+      "larger weight\n\n{}\n",
+      printable(pair.source), printable(data.target.decode(best.words)),
+      report::terminal(map, {.colour = examples::obeys_escapes()}));
 }
 
 void train(const models::ModelOptions& options, const Data& data, Index epochs,
@@ -127,8 +131,8 @@ void train(const models::ModelOptions& options, const Data& data, Index epochs,
   show(model, data);
   std::cout << fmt::format("The best weights, BLEU {:.2f}, are in {}\n", bleu(model, data),
                            printable(weights))
-            << "Try it: build/examples/attune predict --model " << examples::in_shell(weights)
-            << "\n";
+            << "Try it: examples/build.sh attune && build/examples/attune predict --model "
+            << examples::in_shell(weights) << "\n";
 }
 
 struct Options {
@@ -144,9 +148,13 @@ models::OptionList fields_of(Options& o) {
 int main(int argc, char** argv) {
   return examples::run_program("papers", [&] {
     Options o;
-    const std::string usage = "usage: papers MODEL PAIRS.tsv [OPTIONS]";
+    std::string usage =
+        "usage: papers MODEL PAIRS.tsv [OPTIONS]\n"
+        "PAIRS.tsv: SOURCE TAB TARGET on each line; blanks separate words\nMODEL:";
+    for (const models::ModelKind& kind : models::model_kinds())
+      usage += fmt::format(" {}", kind.name);
     const auto arguments = examples::parse_command_line(argc, argv, usage, o);
-    if (arguments.size() != 2) throw Error(usage);
+    if (arguments.size() != 2) throw Error("expected MODEL PAIRS.tsv; --help describes them");
     examples::require_writable(o.weights, {arguments[1]});
     auto options = models::model_options(arguments[0]);
     models::set(options, "dropout", "0.2");

@@ -46,7 +46,8 @@ models::OptionList fields_of(Options& o) {
   models::OptionList all = {
       option("model", "file of the weights and options; train also writes FILE.svg", o.model,
              "FILE"),
-      option("join", "maximum recordings of a speaker to join to an utterance", o.join, 1, 100),
+      option("join", "train and evaluate on strings of up to this many recordings of a speaker",
+             o.join, 1, 100),
       option("beam", "beam size", o.beam, 1, 100),
       option("ctc", "weight λ of CTC in training and search", o.ctc, 0.001, 0.999),
       option("steps", "number of updates, with 32 utterances each", o.steps, 1, 1e9),
@@ -375,22 +376,26 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
   nn::load_parameters(load_safetensors(o.model), speech.parameters);
   evaluate(speech, held_out, o.beam, true);
   draw_attention(speech, held_out[held_out.size() / 2], o.model + ".svg");
-  fmt::print("{0}, {0}.svg\n", printable(o.model));
+  fmt::print("{0}, {0}.svg\nTry it: build/examples/speech recognise FILE.wav --model {1}\n",
+             printable(o.model), examples::in_shell(o.model));
 }
 
 int main(int argc, char** argv) {
   return examples::run_program("speech", [&] {
     Options o;
     const std::string usage =
-        "speech train TRAIN.tsv VALID.tsv | evaluate LIST.tsv ... | recognise FILE ...; lines of a "
-        "list: RECORDING TAB TRANSCRIPT [TAB SPEAKER], relative to the directory of the list";
+        "usage: speech train TRAIN.tsv VALID.tsv | evaluate LIST.tsv ... | recognise FILE ... "
+        "[OPTIONS]; lines of a list: RECORDING TAB TRANSCRIPT [TAB SPEAKER], relative to the "
+        "directory of the list";
     const auto typed = examples::parse_command_line(argc, argv, usage, o);
     if (typed.size() == 3 && typed[0] == "train") return train(o, typed[1], typed[2]), 0;
     const bool evaluates = !typed.empty() && typed[0] == "evaluate";
-    if (typed.size() < 2 || !(evaluates || typed[0] == "recognise")) fail("usage", usage);
+    if (typed.size() < 2 || !(evaluates || typed[0] == "recognise")) throw Error(usage);
     const Safetensors file = load_safetensors(o.model);
     if (!file.metadata.contains("sampling-rate")) fail(o.model, "is not a checkpoint of speech");
-    examples::parse_for_model(argc, argv, o, std::string(o.model), file.metadata,
+    Metadata trained = file.metadata;
+    trained["join"] = "1";  // a list is evaluated as it is, unless --join is given
+    examples::parse_for_model(argc, argv, o, std::string(o.model), trained,
                               {"model", "join", "beam", "ctc"});
     const std::string& vocabulary = nn::load_text(file.metadata, "vocabulary");
     Speech speech{o, {o.tokenizer(), text::vocabulary_from_json(vocabulary)}};

@@ -114,10 +114,7 @@ int average(const UseOptions& o) {
 }
 
 int inspect(const UseOptions& o) {
-  const auto files = model_files({&o.file, o.file.empty() ? 0u : 1u});
-  if (files.size() > 1)
-    fail(o.file.string(), fmt::format("contains {} models, expected one of them", files.size()));
-  const auto& file = files.front();
+  const auto file = model_file({&o.file, o.file.empty() ? 0u : 1u});
   const Model model = Model::load(file);
   if (o.exported.empty()) {
     o.json ? print_json(model) : print(model);

@@ -311,17 +311,6 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, const Limit& l
   return all;
 }
 
-/// Prints the percentage of unknown tokens. Throws if all are unknown.
-void report_unknown(std::span<const std::int32_t> all, const char* name,
-                    const std::string& vocabulary) {
-  const std::int64_t unknown = std::ranges::count(all, text::Vocabulary::unknown);
-  if (unknown == 0) return;
-  if (unknown == std::ssize(all))
-    fail(vocabulary.empty() ? "vocabulary" : vocabulary,
-         fmt::format("contains none of the {} tokens", name));
-  say("{:.2f} % of the {} tokens are not in the vocabulary\n", 100.0 * unknown / all.size(), name);
-}
-
 }  // namespace
 
 PairReader::PairReader(const PairFiles& files, const std::string& what)
@@ -529,8 +518,6 @@ TrainingPairs::TrainingPairs(const TrainOptions& o, const Survey& survey, const 
   const text::CorpusReport report = read(survey, codecs);
   if (report.kept() < report.read) say("{}\n", to_string(report));
   if (size() == 0) fail_long(o.train_files(), "train", longest_trained(o));
-  report_unknown(sources_.values(), "source", o.source_vocabulary);
-  report_unknown(targets_.values(), "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
   const double mean = (sources_.values().size() + targets_.values().size()) / (2.0 * size());
   const double usual = std::max(256.0, 4 * mean);  // tokens per side
   for (const auto& [length, place] : longest_)
@@ -544,6 +531,7 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
   std::optional<text::LineReader> alignments;
   if (!o.alignments.empty()) alignments.emplace(o.alignments);
   text::CorpusReport report{.longest = longest_trained(o).first};
+  UnknownTokens unknown_source, unknown_target;
   PairReader reader(o.train_files(), "numbering tokens");
   while (const auto lines = reader.next()) {
     const auto words = alignments ? next_links(*alignments, *lines, reader) : text::Alignment();
@@ -551,6 +539,7 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
     const auto source = codecs.source.tokenizer.encode(lines->source),
                target = codecs.target.tokenizer.encode(lines->target);
     if (!report.count(source.size(), target.size())) continue;
+    unknown_source.add(codecs.source, source), unknown_target.add(codecs.target, target);
     const std::size_t length = std::max(source.size(), target.size());
     if (longest_.size() < named || length > longest_.rbegin()->first) {
       longest_.emplace(length, reader.source_place());
@@ -569,6 +558,10 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
   }
   if (alignments && alignments->next())
     alignments->fail(fmt::format("more lines than the {} sentences", reader.number()));
+  unknown_source.require_known("source", o.source_vocabulary);
+  unknown_target.require_known("target", o.joint ? o.source_vocabulary : o.target_vocabulary);
+  unknown_source.warn(o.train_files().name(), "source");
+  unknown_target.warn(o.train_files().name(), "target");
   return report;
 }
 

@@ -57,11 +57,11 @@ const Command commands[] = {
      inspect}};
 
 /// Options of `train` that --help shows; --help-all shows all.
-const std::set<std::string> basic = {"valid",  "valid-target",   "swap",     "tokens", "pieces",
-                                     "model",  "embedding",      "hidden",   "score",  "dropout",
-                                     "epochs", "steps",          "minutes",  "batch",  "rate",
-                                     "seed",   "validate-every", "patience", "metric", "out",
-                                     "resume", "seeds",          "jobs",     "config", "threads"};
+const std::set<std::string> basic = {
+    "valid",  "valid-target", "swap",           "tokens",   "pieces", "model",   "embedding",
+    "hidden", "score",        "dropout",        "epochs",   "steps",  "minutes", "batch",
+    "rate",   "seed",         "validate-every", "patience", "metric", "out",     "resume",
+    "from",   "seeds",        "jobs",           "config",   "threads"};
 
 /// The arguments of a command: options (those of config files first), then positional ones.
 struct Typed {
@@ -74,10 +74,7 @@ struct Typed {
 Typed read_arguments(const std::vector<std::string>& arguments, const models::OptionList& options,
                      const Positional& positional) {
   Typed typed;
-  const examples::Arguments split = examples::split_arguments(arguments, [&](const auto& name) {
-    const models::Option* one = models::find(options, name);
-    return name == "help" || name == "help-all" || (one && one->is_flag);
-  });
+  const examples::Arguments split = examples::split_arguments(arguments, options);
   typed.others = split.others;
   std::vector<Given> on_line;
   for (const Given& one : split.options) {
@@ -143,10 +140,14 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     return o;
   };
   TrainOptions o = defaults;
-  for (const Given& given : typed.given)  // first: the checkpoint to resume selects the model
-    if (given.name == "out" || given.name == "resume") set_given(o, {given});
-  const bool resumes = o.resumes();
-  o = with_given(resumes ? stored_options(o.last()) : defaults);
+  for (const Given& given : typed.given)  // first: a checkpoint selects the model
+    if (given.name == "out" || given.name == "resume" || given.name == "from")
+      set_given(o, {given});
+  const bool resumes = o.resumes(), continues = resumes || !o.from.empty();
+  const TrainOptions before = resumes     ? stored_options(o.last())
+                              : continues ? options_to_start_from(o)
+                                          : defaults;
+  o = with_given(before);
   if (typed.help) {
     models::OptionTable<TrainOptions> shown = options_of(o);
     if (!typed.help_all)
@@ -159,9 +160,10 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
   std::optional<Survey> survey;
   if (!resumes) {  // defaults depend on the data
     check_files(o);
+    if (continues) check_same(before, o);
     survey = survey_of(o);
-    if (!survey->has_sentences()) o = with_given(train_options(false));
-    o.learns_subwords = learns_subwords(o, *survey);
+    if (!continues && !survey->has_sentences()) o = with_given(train_options(false));
+    o.learns_subwords = continues || learns_subwords(o, *survey);
   }
   examples::check_effects(options_of(o), o, typed.given);
   use_threads(o.threads);
@@ -199,7 +201,7 @@ int show_commands() {
   say("attune trains sequence-to-sequence models with attention on pairs of texts (translations, "
       "pronunciations, dates).\nUsage: attune COMMAND [OPTIONS] ...\n\n");
   for (const Command& one : commands) say("  {:<12}{}\n", one.name, one.what);
-  say("\nattune COMMAND --help lists the options of a command, attune --version the version.\n"
+  say("\nattune help COMMAND lists the options of a command, attune --version the version.\n"
       "Example: attune train PAIRS.tsv && attune predict\n");
   return 0;
 }
@@ -209,14 +211,16 @@ int run(const std::vector<std::string>& arguments) {
   for (const Command& one : commands) names.push_back(one.name);
   const std::string expected = fmt::format(
       "{} or {} was expected", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
-  if (arguments.empty()) throw Error("no command: " + expected);
+  if (arguments.empty()) throw Error("no command: " + expected + "; attune help describes them");
   const std::string& name = arguments.front();
-  if (name == "--help" || name == "--help-all") return show_commands();
+  if (name == "help" && arguments.size() > 1) return run({arguments[1], "--help"});
+  if (name == "help" || name == "--help" || name == "--help-all") return show_commands();
   if (name == "--version") return say("attune {}\n", ATTUNE_VERSION), 0;
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   for (const Command& one : commands)
     if (name == one.name) return one.run ? run_use(one, rest) : run_train(one, rest);
-  throw Error(in_quotes(name) + " is not a command: " + expected);
+  throw Error(in_quotes(name) + " is not a command" +
+              examples::did_you_mean(name, names, "", ": " + expected));
 }
 
 }  // namespace

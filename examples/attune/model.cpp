@@ -94,6 +94,14 @@ std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::
   return files;
 }
 
+std::filesystem::path model_file(std::span<const std::filesystem::path> paths) {
+  const std::vector<std::filesystem::path> files = model_files(paths);
+  if (files.size() > 1)
+    fail(files.front().parent_path().parent_path().string(),
+         fmt::format("contains {} models, expected one of them", files.size()));
+  return files.front();
+}
+
 std::vector<Model> load_models(std::span<const std::filesystem::path> files) {
   std::vector<Model> models;
   for (const auto& file : files) {
@@ -163,6 +171,12 @@ void UnknownTokens::add(const text::Codec& codec, std::span<const std::string> t
   }
 }
 
+void UnknownTokens::require_known(const char* side, const std::string& vocabulary) const {
+  if (unknown_ > 0 && unknown_ == all_)
+    fail(vocabulary.empty() ? "vocabulary" : vocabulary,
+         fmt::format("contains none of the {} tokens", side));
+}
+
 void UnknownTokens::warn(const std::string& name, const char* side) const {
   if (unknown_ == 0) return;
   constexpr std::size_t most = 5;
@@ -170,7 +184,7 @@ void UnknownTokens::warn(const std::string& name, const char* side) const {
   for (auto at = kinds_.begin(); at != kinds_.end() && some.size() < most; ++at)
     some.push_back(in_quotes(text::escaped(*at)));
   complain(
-      "warning: {}: {} of {} {} tokens were never seen in training and are read as <unk>: {}{}\n",
+      "warning: {}: {} of {} {} tokens are not in the vocabulary and are read as <unk>: {}{}\n",
       name, unknown_, all_, side, fmt::join(some, ", "),
       kinds_.size() > most ? fmt::format(" and {} more kinds", kinds_.size() - most) : "");
 }

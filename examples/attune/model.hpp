@@ -73,6 +73,8 @@ std::vector<std::filesystem::path> models_in(const std::filesystem::path& direct
 /// Replaces each directory in `paths` by its models_in. Without paths, returns the most recent
 /// model in the default directories. Throws if there is none.
 std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::path> paths);
+/// The same for a command that takes one model. Throws if there are several.
+std::filesystem::path model_file(std::span<const std::filesystem::path> paths);
 /// Loads models. Throws if their tokenisation or vocabularies differ.
 std::vector<Model> load_models(std::span<const std::filesystem::path> files);
 /// The same, called by all workers. Throws if their files differ.
@@ -92,7 +94,9 @@ std::string kinds_of(const text::Codec& codec);
 class UnknownTokens {
  public:
   void add(const text::Codec& codec, std::span<const std::string> tokens);
+  /// Throws if no token is in the vocabulary, which was read from this file unless it is empty.
   /// `side`: source or target.
+  void require_known(const char* side, const std::string& vocabulary) const;
   void warn(const std::string& name, const char* side) const;
 
  private:

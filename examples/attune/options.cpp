@@ -118,6 +118,10 @@ OptionList training_options(TrainOptions& o) {
              o.batch_tokens, 0, many),
       option("pool", "number of random pairs that are sorted by length, then split into batches",
              o.pool, 1, many),
+      option("from",
+             "start from the weights of this model, with its vocabularies and options, on other "
+             "data; its learning rate is divided by 4 and constant unless given",
+             o.from, "PATH"),
       option("rate", "learning rate of Adam", o.rate, 1e-9, 10),
       option("beta2", "decay rate of Adam's second moment", o.beta2, 0, 0.999999),
       choice("schedule",
@@ -161,7 +165,10 @@ OptionList run_options(TrainOptions& o) {
   OptionList all = {
       option("out", "output directory: best.safetensors, last.safetensors, log.jsonl, report.html",
              o.out, "PATH"),
-      flag("resume", "resume from last.safetensors in --out, if it exists", o.resume),
+      flag("resume",
+           "continue the training of last.safetensors in --out, if it exists, also one that was "
+           "started with --from",
+           o.resume),
       option("seeds", "train an ensemble of this many models with different seeds", o.seeds, 1,
              1000),
       option("jobs",
@@ -223,8 +230,6 @@ OptionList align_options(UseOptions& o) {
                  "error rate",
                  o.gold, "FILE")};
 }
-
-constexpr const char* unknown_option = " is not an option; --help-all lists them";
 
 }  // namespace
 
@@ -427,7 +432,7 @@ void set_given(TrainOptions& o, const std::vector<Given>& given) {
       examples::naming(one, [&] { models::check_option(o.model, one.name); });
   const Given* limit = nullptr;  // the last of --steps and --epochs
   for (const Given& one : given) {
-    examples::set_given(options_of(o), o, one, unknown_option);
+    examples::set_given(options_of(o), o, one, "--help-all");
     o.model.name = model;  // as it is spelt in the table of models
     if (one.name != "steps" && one.name != "epochs") continue;
     // Replaces the other limit of a checkpoint or the defaults and, on the command line, of a
@@ -441,7 +446,7 @@ void set_given(TrainOptions& o, const std::vector<Given>& given) {
 
 void set_given(UseOptions& o, unsigned command, const std::vector<Given>& given) {
   const OptionTable<UseOptions> options = options_of(o, command);
-  for (const Given& one : given) examples::set_given(options, o, one, unknown_option);
+  for (const Given& one : given) examples::set_given(options, o, one, "--help-all");
 }
 
 Metadata to_metadata(const TrainOptions& o) {
@@ -458,6 +463,7 @@ TrainOptions train_options_from(const Metadata& metadata) {
   Metadata all = metadata;
   for (const char* newer : {"nfc", "sentences", "shortlist"})
     all.emplace(newer, "no");  // in old checkpoints
+  all.emplace("from", "");
   const OptionTable<TrainOptions>& table = options_of(o);
   for (const Option& one : table)
     if (one.group != "Run") table.set(o, one, models::entry_of(all, one.name));
@@ -472,9 +478,16 @@ TrainOptions stored_options(const std::filesystem::path& checkpoint) {
 
 void check_same(const TrainOptions& stored, const TrainOptions& given) {
   // Names of data files are free: Run compares the data by their fingerprints.
-  const std::set<std::string> free = {"steps",    "epochs",       "minutes",
-                                      "patience", "train",        "train-target",
-                                      "valid",    "valid-target", "alignments"};
+  std::set<std::string> free = {"steps",        "epochs", "minutes",      "patience",  "train",
+                                "train-target", "valid",  "valid-target", "alignments"};
+  const bool resumes = given.resumes();
+  if (!resumes) {  // what changes neither tokens nor the function of the parameters is free, too
+    free.insert({"swap", "held-out", "shortlist", "max-tokens", "label-smoothing"});
+    for (const Option& one : options_of(stored))
+      if ((one.group != "Data" && one.group != "Model") || one.name.ends_with("dropout") ||
+          one.name.starts_with("coverage-loss"))
+        free.insert(one.name);
+  }
   const auto same_file = [](const std::filesystem::path& a, const std::filesystem::path& b) {
     std::error_code none;
     return std::filesystem::equivalent(a, b, none);
@@ -485,8 +498,10 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
   for (const std::string& name : names) {
     const std::string &old = before.at(name), &value = now.at(name);
     if (old != value && !free.contains(name) && !same_file(old, value))
-      fail("--resume", fmt::format("{} was trained with {} = {}, not {}", given.last().string(),
-                                   name, in_quotes(old), in_quotes(value)));
+      fail(resumes ? "--resume" : "--from",
+           fmt::format("{} was trained with {} = {}, not {}",
+                       (resumes ? given.last() : given.from).string(), name, in_quotes(old),
+                       in_quotes(value)));
   }
 }
 

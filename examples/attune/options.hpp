@@ -46,7 +46,8 @@ struct PairFiles {
 struct TrainOptions {
   std::filesystem::path out = "attune-model";
   bool resume = false;
-  std::string config;  // config files
+  std::filesystem::path from;  // model whose weights a new training starts from; empty: random
+  std::string config;          // config files
   std::filesystem::path train, train_target, valid, valid_target;
   text::Columns columns = text::Columns::source_first;
   Index held_out = 1000;
@@ -172,7 +173,8 @@ Metadata to_metadata(const TrainOptions& options);
 TrainOptions train_options_from(const Metadata& metadata);
 /// The training options stored in a checkpoint.
 TrainOptions stored_options(const std::filesystem::path& checkpoint);
-/// Throws an Error that names the first changed option that a resumed run must not change.
+/// Throws an Error that names the first changed option of `given` that must be as `stored`: in the
+/// checkpoint of a resumed run, otherwise in the model of --from.
 void check_same(const TrainOptions& stored, const TrainOptions& given);
 
 }  // namespace attune::pairs

@@ -82,16 +82,24 @@ int train_alone(const TrainOptions& given, const std::optional<Survey>& surveyed
   if (!o.alignments.empty() && !models::model_kind(o.model.name).attends)
     fail("--alignments", "the model has no attention");
   const Survey survey = surveyed ? *surveyed : survey_of(o);
-  // A resumed run takes tokenizers and vocabularies from its checkpoint. Loading throws if the
-  // checkpoint's sizes and tensors disagree, before memory of these sizes is allocated.
-  Codecs codecs = o.resumes() ? Model::load(last).codecs : make_codecs(o, survey);
+  // A resumed run, and one with --from, takes tokenizers and vocabularies from a checkpoint. Loading
+  // throws if the checkpoint's sizes and tensors disagree, before memory of these sizes is allocated.
+  std::optional<Model> before;
+  const std::filesystem::path start = o.resumes()      ? last
+                                      : o.from.empty() ? ""
+                                                       : model_file({&o.from, 1});
+  if (!start.empty()) before = Model::load(start);
+  if (before) require_equal("--from", {"the checksum " + before->checksum});
+  Codecs codecs = before ? before->codecs : make_codecs(o, survey);
   const bool ties_all =
       std::visit([](const auto& own) { return own.tied == models::Tied::all; }, o.model.own);
   if (ties_all && codecs.source.vocabulary != codecs.target.vocabulary)
     fail("--tied", "all requires the same vocabulary for both sides (--joint yes)");
   const TestPairs valid = validation_pairs(o, survey, codecs);
   TrainingPairs pairs(o, survey, codecs);
-  Model model = Model::initial(o.model, std::move(codecs), pairs.longest_target(), o.seed);
+  const Index longest = std::max(pairs.longest_target(), before ? before->longest : 0);
+  Model model = Model::initial(o.model, std::move(codecs), longest, o.seed);
+  if (before) nn::load_parameters(load_safetensors(start), *model.parameters);
   if (o.shortlist) model.shortlist = pairs.shortlist(model.codecs);
   nn::Adam adam(*model.parameters, {.rate = o.rate,
                                     .beta2 = o.beta2,
@@ -276,14 +284,15 @@ void check_directory(const TrainOptions& o) {
 
 void check_files(const TrainOptions& o) {
   if (o.train.empty()) {
-    fail("--train", o.resume ? "missing, and there is no " + o.last().string() + " to resume"
-                             : "missing, expected a TSV (source TAB target) or two text files");
+    fail("train", o.resume ? "no pairs, and there is no " + o.last().string() + " to resume"
+                           : "no pairs, expected attune train PAIRS.tsv (source TAB target on each "
+                             "line) or attune train SOURCES TARGETS (two text files)");
   }
   std::vector<std::filesystem::path> files = {o.train, o.train_target, o.valid, o.valid_target};
   const std::size_t read_again = files.size();
   files.push_back(o.alignments);
-  // A resumed run takes tokenizers and vocabularies from its checkpoint.
-  if (!o.resumes())
+  // A resumed run, and one with --from, takes tokenizers and vocabularies from a checkpoint.
+  if (!o.resumes() && o.from.empty())
     files.insert(files.end(),
                  {o.source_vocabulary, o.target_vocabulary, o.source_pieces, o.target_pieces});
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -293,6 +302,25 @@ void check_files(const TrainOptions& o) {
       text::LineReader{files[i]};  // throws if it cannot be read
   }
   if (!o.valid.empty()) check_pairs(o.valid_files());
+}
+
+TrainOptions options_to_start_from(const TrainOptions& given) {
+  const std::filesystem::path file = model_file({&given.from, 1});
+  std::error_code none;
+  if (std::filesystem::equivalent(absolute(file).parent_path(), given.out, none))
+    fail("--out", fmt::format("{} contains the model of --from, expected another directory",
+                              given.out.string()));
+  const Model model = Model::load(file);
+  const TrainOptions fresh = train_options(model.of_sentences());
+  TrainOptions o = fresh;
+  if (!model.entry("train").empty())
+    o = reading(file, [&] { return train_options_from(model.metadata); });
+  o.model = model.model.options(), o.nfc = model.nfc();
+  o.train = o.train_target = o.valid = o.valid_target = "";
+  o.alignments = "", o.shortlist = false;
+  o.steps = 0, o.epochs = fresh.epochs, o.minutes = 0;
+  o.rate /= 4, o.schedule = RateSchedule::constant, o.warm_up = 0;
+  return o;
 }
 
 int train(const TrainOptions& o, const std::optional<Survey>& survey) {

@@ -23,4 +23,3 @@ mkdir -p build/forecast
 weights=build/forecast/best.safetensors
 # As in published tables: training on 12 months of 30 days, validation on 4, test on 4.
 build/examples/forecast train "$data/ETTh1.csv" --parts 8640,2880,2880 --weights $weights "$@"
-echo "To forecast:  build/examples/forecast predict '$data/ETTh1.csv' --weights $weights"

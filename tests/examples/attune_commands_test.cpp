@@ -232,7 +232,7 @@ TEST_CASE("attune: --replace-unknown takes the source word with the largest atte
   CHECK(output_of(translate + Arguments{"--replace-unknown"}, {.input = "maria one\n\n"}) ==
         "EINS maria\n\n");
   CHECK(run(translate, {.input = "maria one\nmax one\nmax\n"}).err ==
-        "warning: standard input: 3 of 5 source tokens were never seen in training and are read as "
+        "warning: standard input: 3 of 5 source tokens are not in the vocabulary and are read as "
         "<unk>: 'maria', 'max'\n");
   CHECK(run(translate + Arguments{"max one"}).err ==
         "warning: 'max' was never seen in training and is read as <unk>\n");

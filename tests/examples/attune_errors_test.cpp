@@ -156,7 +156,7 @@ TEST_CASE("attune train: reports missing files before it reads the text") {
        {corpus.train("o", one_epoch + Arguments{"--target-vocabulary", none}), unread},
        {corpus.train("o", {"--target-pieces", none}), none + ": ..."},
        {{"train", "--out", corpus / "o", "--resume"},
-        "--train: missing, and there is no " + corpus / "o/last.safetensors" + " to resume"}});
+        "train: no pairs, and there is no " + corpus / "o/last.safetensors" + " to resume"}});
 }
 
 TEST_CASE("attune train: refuses a vocabulary that contains no token of the text") {
@@ -326,7 +326,7 @@ TEST_CASE("attune train: reports errors in a config file with the line") {
   // Even if the command line overrides the value.
   for (const auto& [text, error] :
        {std::pair{"epochs = 2\n\n# more\nhiden = 24\n",
-                  ":4: 'hiden' is not an option; --help-all lists them"},
+                  ":4: 'hiden' is not an option; did you mean hidden?"},
         {"epochs 2\n", ":1: expected NAME = VALUE"},
         {"= 2\n", ":1: '' is not an option; --help-all lists them"},
         {"epochs = 2\nhidden = many\n", ":2: hidden: 'many' is not a whole number from 1 to 65536"},

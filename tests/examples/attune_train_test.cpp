@@ -202,9 +202,9 @@ TEST_CASE("attune train: vocabularies from files; other words are unknown") {
   write(corpus / "words.xx", "EINS\nZWEI\n");
   const Arguments source = one_epoch + Arguments{"--source-vocabulary", corpus / "words.en"},
                   target = {"--target-vocabulary", corpus / "words.xx"}, joint = {"--joint", "yes"};
-  const std::string both = output_of(corpus.train("o", source + target));
-  CHECK(contains(both, "blanks, 7 kinds; target: words between blanks, 6 kinds"));
-  CHECK(contains(both, " % of the source tokens are not in the vocabulary\n"));
+  const ProcessResult both = run(corpus.train("o", source + target));
+  CHECK(contains(both.out, "blanks, 7 kinds; target: words between blanks, 6 kinds"));
+  CHECK(contains(both.err, " source tokens are not in the vocabulary and are read as <unk>"));
   CHECK(contains(output_of(corpus.train("j", source + joint)),
                  "blanks, 7 kinds; target: words between blanks, 7 kinds"));
   for (const Arguments& own : {target, Arguments{"--target-tokens", "words"}})
@@ -216,6 +216,59 @@ TEST_CASE("attune train: vocabularies from files; other words are unknown") {
   check_refused({{corpus.train("e", one_epoch + target),
                   corpus / "words.xx:2: 'EINS' is already in line 1, expected each token once"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "e"));
+}
+
+TEST_CASE("attune train --from: weights, vocabularies and options of a model, other pairs") {
+  const Trained& trained = Trained::get();
+  const Corpus corpus;
+  write(corpus / "train.en", repeated("nine two\none nine\n", 20));
+  write(corpus / "train.xx", repeated("ZWEI NEUN\nNEUN EINS\n", 20));
+  const Arguments start = {"--from", trained.model()}, one_step = {"--steps", "1"};
+  const auto result = run(corpus.train("o", start + one_step + Arguments{"--rate", "1e-9"}));
+  CHECK(contains(result.err,
+                 "train.en and " + corpus / "train.xx: 40 of 80 source tokens are not "
+                                            "in the vocabulary and are read as <unk>: 'nine'\n"));
+  const auto scores = [&](const std::string& model) {
+    return json_of(
+               {"evaluate", "--json", "--model", model, corpus / "valid.en", corpus / "valid.xx"})
+        .at("perplexity")
+        .get<double>();
+  };
+  CHECK(scores(corpus / "o") == doctest::Approx(scores(trained.model())).epsilon(1e-4));
+  const auto entry = [&](const char* name) {
+    return json_of({"inspect", "--json", corpus / "p"}).at("metadata").at(name);
+  };
+  output_of(corpus.train("p", start + one_step));
+  CHECK(entry("rate") == "0.0025");  // a quarter
+  CHECK(entry("hidden") == "32");
+  CHECK(entry("from") == trained.model());
+  // --resume continues the new training.
+  const Arguments resume = corpus.train("p", start + Arguments{"--resume", "--steps", "2"});
+  CHECK(contains(output_of(resume), "resuming at step 1 of 2"));
+  const std::string was = "--from: " + trained.model() + " was trained with ";
+  check_refused(
+      {{corpus.train("e", start + Arguments{"--hidden", "64"}), was + "hidden = '32', not '64'"},
+       {corpus.train("e", start + Arguments{"--tokens", "characters"}),
+        was + "tokens = 'words', not 'characters'"},
+       {corpus.train("e", start + Arguments{"--model", "luong"}),
+        was + "model = 'nematus', not..."},
+       {trained.train("model", start),
+        "--out: " + trained / "model contains the model of --from, expected another directory"},
+       {corpus.train("p", {"--resume", "--from", corpus / "o"}),
+        "--resume: " + corpus / "p/last.safetensors was trained with from = ..."}});
+}
+
+TEST_CASE("attune train --from: subwords of a model") {
+  if (!text::has_sentencepiece()) return;
+  const Corpus corpus;
+  output_of(corpus.train(
+      "first", without(one_epoch, "--tokens") + Arguments{"--tokens", "bpe", "--pieces", "40"}));
+  write(corpus / "train.en", "five eight one\neight\nfive\n");
+  write(corpus / "train.xx", "EINS ACHT FÜNF\nACHT\nFÜNF\n");
+  output_of(corpus.train("second", {"--from", corpus / "first", "--steps", "1"}));
+  for (const char* entry : {"source_tokenizer", "target_vocabulary"})
+    CHECK(load_safetensors(corpus / "first/best.safetensors").metadata.at(entry) ==
+          load_safetensors(corpus / "second/best.safetensors").metadata.at(entry));
 }
 
 TEST_CASE("attune train: given SentencePiece models") {

@@ -378,10 +378,10 @@ TEST_CASE("attune score, align: warn about unknown tokens") {
   const ProcessResult score = run(trained.with("score", {trained / "unknown.tsv"}));
   CHECK(score.status == 0);
   CHECK(contains(score.err,
-                 "1 of 6 source tokens were never seen in training and are read as "
+                 "1 of 6 source tokens are not in the vocabulary and are read as "
                  "<unk>: '%'"));
   CHECK(contains(score.err,
-                 "1 of 6 target tokens were never seen in training and are read as "
+                 "1 of 6 target tokens are not in the vocabulary and are read as "
                  "<unk>: '?'"));
   write(trained / "sources", "ta\nt%\n");
   CHECK(contains(run(trained.with("align", {trained / "sources"})).err, "1 of 4 source tokens"));
@@ -771,8 +771,12 @@ TEST_CASE("attune: errors of options and pairs are one line, status 1, and creat
       {train({"--learning-rate", "1"}),
        "'--learning-rate' is not an option; --help-all lists them"},
       {{}, "no command: train, predict, ..."},
-      {{"train"}, "--train: missing, expected a TSV (source TAB target) or two text files"},
-      {{"trian"}, "'trian' is not a command: train, predict, ..."},
+      {{"train"}, "train: no pairs, expected attune train PAIRS.tsv (source TAB target ..."},
+      {{"trian"}, "'trian' is not a command; did you mean train?"},
+      {{"translate"}, "'translate' is not a command: train, predict, ..."},
+      {train({"--hiden", "8"}), "'--hiden' is not an option; did you mean --hidden?"},
+      {train({"--sed"}), "'--sed': unknown option, or its value is missing; did you mean --seed?"},
+      {train({"--seed"}), "--seed: the value is missing"},
       {{"predict", "--model", files.path(), "a"},
        files.path() + ": neither it nor a subdirectory contains best.safetensors"},
       {{"train", files / "train.tsv", "--out", ""}, "--out: the path is empty"},

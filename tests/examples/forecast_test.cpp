@@ -43,9 +43,16 @@ TEST_CASE("forecast: trains on two waves, loads, evaluates, draws, and predicts"
   const Files files;
   const std::string trained = files.train(waves(500), 200),
                     evaluated = output_of({"evaluate", files.csv, "--weights", files.weights});
-  CHECK(trained.ends_with(evaluated));
+  CHECK(contains(trained, evaluated));
+  CHECK(contains(trained, "Try it: build/examples/forecast predict "));
   CHECK(std::stod(evaluated.substr(evaluated.find("   1 to    8") + 12)) < 0.05);
   CHECK(contains(read(files.directory / "w.svg"), "<svg"));
+  std::smatch drawn;  // the bars of eight rows
+  REQUIRE(std::regex_search(evaluated, drawn,
+                            std::regex("first: .* to .*\n  true      (.*)\n  segments  (.*)\n")));
+  CHECK(drawn[1].length() == 8 * 3);
+  CHECK(drawn[1].str().substr(0, 3) != drawn[1].str().substr(21));
+  CHECK(drawn[2].length() == 8 * 3);
   const auto lines = lines_of(files.predict(waves(500)));
   REQUIRE(lines.size() == 9);
   CHECK(lines[0] == "\"date\",\"first\",\"second\"");

@@ -55,8 +55,10 @@ def main():
             assert len(bleu) == 12 and max(bleu) > 60 and "▒" in printed, printed
             # The loaded weights are those of the best epoch.
             assert f"BLEU {max(bleu):.2f}, are in weights.safetensors" in printed, printed
+            assert re.search(r"\n\w+( \w+)* -> \w+( \w+)*\nAttention: rows are target words", printed), printed
         (pathlib.Path(directory) / "whole.tsv").write_text("".join(f"{i % 7} {i}\t{i}-{i % 9}\n" for i in range(200)))
         assert "whole.tsv: target: 190 of 190 words are different" in warned(papers, "encoder_decoder", "whole.tsv", "--epochs", "1")
+        assert "MODEL: bahdanau nematus luong" in run(papers, "--help") and "--help" in run(papers, "luong", status=1)
         (pathlib.Path(directory) / "bad.tsv").write_text("a b\nc\td\n")
         assert "bad.tsv:1: one column" in run(papers, "luong", "bad.tsv", status=1)
         (pathlib.Path(directory) / "same.tsv").write_text("a b\tc\n" * 40)
@@ -79,12 +81,18 @@ def main():
             assert "--out: " in run(gpt, "text", "--out", out, status=1)
         for command in [gpt, "text", "--out"], [papers, "luong", "pairs.tsv", "--weights"]:
             assert "cannot be written: No such" in run(*command, "nowhere/weights.safetensors", status=1)
-        for last in ["--out"], ["--out", "--steps", "3"], ["--stepz"]:
-            assert "unknown option, or its value is missing" in run(gpt, "text", *last, status=1)
+        for last, why in (["--out"], "--out: the value is missing"), (["--out", "--steps", "3"], "--out: the value"), (["--stepz"], "did you mean --steps?"):
+            assert why in run(gpt, "text", *last, status=1)
         assert "is also read or written by this program" in run(papers, "luong", "same.tsv", "--weights", "same.tsv", status=1)
         weights = pathlib.Path(directory) / "gpt.safetensors"
         texts = [run(gpt, weights, "--seed", seed) for seed in "12"]
         assert texts[0] in printed[0] and texts[1] not in printed[0], texts
+        continued = run(gpt, weights, "--prompt", "cdefg")
+        assert continued.count("----\ncdefg") == 4 and continued.count("cdefgh") > 1, continued
+        others = [run(gpt, weights, "--prompt", prompt).replace(prompt, "") for prompt in ("ag", "fffffg")]
+        assert others[0] != others[1][: len(others[0])], others  # all of the prompt is read
+        assert "--prompt: 'x' is not in the text" in run(gpt, weights, "--prompt", "ax", status=1)
+        assert "--prompt: 16 characters, expected fewer than the 16" in run(gpt, weights, "--prompt", 16 * "a", status=1)
         assert "--layers: gpt.safetensors was trained with '1'" in run(gpt, "gpt.safetensors", "--layers", "7", status=1)
         data = weights.read_bytes()
         end = 8 + int.from_bytes(data[:8], "little")

@@ -74,7 +74,8 @@ struct Trained {
 TEST_CASE("speech: trains, saves, evaluates and recognises") {
   const Trained& t = Trained::get();
   // Training prints the table of the saved weights.
-  const std::string table = output_of({"evaluate", t.list, "--model", t.model});
+  const Arguments evaluate = {"evaluate", t.list, "--model", t.model};
+  const std::string table = output_of(evaluate + Arguments{"--join", "2"});
   CHECK(contains(t.printed, table));
   CHECK(contains(table, "length   tokens  substitutions  deletions  insertions  token error\n"));
   std::istringstream last(lines_of(table).back());
@@ -85,6 +86,7 @@ TEST_CASE("speech: trains, saves, evaluates and recognises") {
   CHECK(percent ==
         doctest::Approx(100 * (substitutions + deletions + insertions) / 90).epsilon(0.01));
   CHECK(percent < 10);
+  CHECK(contains(lines_of(output_of(evaluate)).back(), "all        6 "));  // the list as it is
   CHECK(contains(read(t.model + ".svg"), "0.20 s"));
   CHECK(contains(t.printed, "step 200/400  token error "));
   const std::string two = t.directory / "ann7.wav", high = t.directory / "bob8.wav";

@@ -173,38 +173,38 @@ std::string show(const Dates& dates, const std::vector<std::string>& lines, bool
     const std::string target = dates.target.decode(best.words);
     const std::string title = examples[i].source + " -> " + target;
     // Without the weights of </s>, the last token.
-    const report::Heatmap map{
+    report::Heatmap map{
         .rows = dates.target.tokenizer.encode(target),
         .columns = dates.source.tokenizer.encode(examples[i].source),
         .weights = best.weights.slice(0, std::ssize(best.words)).to_vector<double>(),
         .caption = ""};
-    std::cout << fmt::format(
-        "{}  (p = {:.4g})\n{}\n", title, std::exp(best.log_probability),
-        report::terminal(map, {.colour = platform::is_terminal(platform::Stream::output)}));
-
     const double p = std::exp(best.log_probability);
+    std::cout << fmt::format(
+        "{}  (p = {:.4g})\n{}\n", title, p,
+        report::terminal(map, {.colour = platform::is_terminal(platform::Stream::output)}));
+    map.caption = examples[i].source + " → " + target;
+    page += report::figure(map, fmt::format("probability {:.4g}", p));
+
     int y = 0, m = 0, d = 0;
     std::sscanf(target.c_str(), "%d-%d-%d", &y, &m, &d);
     if (warns &&
         (p < 0.5 || write(std::chrono::year(y) / m / d, "Y-N-D") != target))  // such as 31 April
       std::cerr << fmt::format("warning: {} may not be a date: {} has p = {:.4g}\n",
                                in_quotes(examples[i].source), target, p);
-    page += "<h2>" + title + "</h2>" + report::svg(map) + "\n";
   }
   return page;
 }
 
-void save_report(const std::string& heatmaps, double exact, const std::string& curve) {
-  const std::string head =
-      "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-      "<title>Dates</title><style>:root{color-scheme:light dark}body{font:16px sans-serif;"
-      "max-width:50em;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
-      "pre{overflow:auto}</style><h1>Dates, converted to ISO 8601</h1>";
-  write_file(report_file,  // atomic
-             fmt::format("{}<p>{:g} % of 2000 held-out dates are exactly right. Below, the "
-                         "attention weights: rows are output characters, columns input "
-                         "characters.\n{}<h2>Training</h2><pre>\n{}</pre>\n",
-                         head, 100 * exact, heatmaps, curve));
+/// `log`: validations, which the page draws.
+void save_report(const std::string& figures, double exact, const std::string& log) {
+  write_file(  // atomic
+      report_file,
+      report::page("Dates, converted to ISO 8601",
+                   fmt::format("<p>{:g} % of 2000 held-out dates are exactly right. Each row is an "
+                               "output character, each column an input character.</p>\n"
+                               "{}<div class=\"figures\">\n{}</div>\n<h2>Training</h2>\n<details>"
+                               "<summary>Values</summary><pre class=\"log\">{}</pre></details>\n",
+                               100 * exact, report::legend, figures, log)));
 }
 
 void train(Index steps) {
@@ -220,7 +220,7 @@ void train(Index steps) {
   std::cout << dates.parameters.count() << " parameters, " << threads() << " threads\n";
 
   double best = -1;
-  std::string curve;
+  std::string log;
   const auto start = std::chrono::steady_clock::now();
   for (Index step = 1; step <= steps; ++step) {
     std::vector<text::Pair> pairs(64);
@@ -234,16 +234,17 @@ void train(Index steps) {
     if (step % 200 != 0 && step != steps) continue;
     const double exact = dates.exact_match(dates.model, validation);
     if (exact >= best) best = exact, dates.save();
-    const std::string line = fmt::format("step {:4} of {}  loss {:.4f}  exact match {:6.2f} %",
-                                         step, steps, loss.item(), 100 * exact);
-    curve += line + "\n";
+    log += fmt::format("{{\"step\": {}, \"exact_match\": {}, \"loss\": {}}}\n", step, exact,
+                       loss.item());
     const double left = examples::seconds_since(start) / step * (steps - step);
-    std::cout << line << (step < steps ? fmt::format("  {:.0f} s left", left) : "") << std::endl;
+    std::cout << fmt::format("step {:4} of {}  loss {:.4f}  exact match {:6.2f} %", step, steps,
+                             loss.item(), 100 * exact)
+              << (step < steps ? fmt::format("  {:.0f} s left", left) : "") << std::endl;
   }
   const std::string checksum = dates.load();
   std::cout << "\nAttention weights (rows: output characters, columns: input characters)\n\n";
   save_report(show(dates, {"Wednesday June 27 2001", "16.01.75", "May the 4th, 2005"}, false), best,
-              curve);
+              log);
   std::cout << best_file << ", " << report_file << "\nchecksum of the weights: " << checksum
             << " (matrix products: " << matmul_backends_used()
             << ")\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";

@@ -18,6 +18,4 @@ build/examples/dates
 if command -v em++ >/dev/null; then
   echo "== Building a page that runs the model in a browser (some minutes the first time)"
   examples/page/build.sh
-  examples/build.sh attune
-  build/examples/attune report --model build/quickstart --live build/page/attention.html --out build/quickstart/live.html
 fi

@@ -1,5 +1,8 @@
 // `attune align` and `attune score`.
 #include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iostream>
 #include <limits>
 
 #include <fmt/ranges.h>
@@ -85,7 +88,9 @@ std::vector<AlignedPair> written_by(Models models, const UseOptions& o) {
   std::vector<AlignedPair> all;
   std::vector<text::Sentence> sources;
   UnknownTokens unknown;
-  text::LineReader reader(o.file);
+  std::istringstream text(o.text.value_or(""));
+  text::LineReader reader =
+      o.text ? text::LineReader(text, o.file.string()) : text::LineReader(o.file);
   while (const auto line = reader.next()) {
     const std::string place = fmt::format("{}:{}", reader.name(), reader.number());
     all.push_back({source_of(*line, model, longest, place), "", {}, {}});
@@ -140,10 +145,9 @@ std::string caption(const AlignedPair& pair) {
                      isolated(pair.target), pair.written.log_probability);
 }
 
-/// One pair in every format except html, without '\n' at the end.
+/// One pair in every format except html and svg, without '\n' at the end.
 std::string form(const AlignedPair& pair, AlignFormat format, const report::TerminalOptions& how) {
   const report::Heatmap& map = pair.map;
-  if (format == AlignFormat::svg) return report::svg(map);
   if (format == AlignFormat::json) {
     report::Json fields{{"source", map.columns}, {"target", map.rows}, {"weights", rows_of(map)}};
     if (!map.rows.empty()) fields["log_probability"] = pair.written.log_probability;
@@ -174,18 +178,19 @@ AlignFormat format_of(const UseOptions& o) {
 }
 
 void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseOptions& o) {
-  if (format == AlignFormat::svg && pairs.size() > 1)
-    fail("--format", fmt::format("svg draws one pair, got {}: expected html", pairs.size()));
   const bool prints = o.out.empty();
   const report::TerminalOptions how{
       .colour = prints && obeys_escapes(),
       .width = prints ? drawing_width() : std::numeric_limits<int>::max()};
   std::string text;
-  if (format == AlignFormat::html) {
-    std::vector<Drawing> drawings;
-    for (const AlignedPair& pair : pairs)
-      if (!pair.map.rows.empty()) drawings.push_back({pair.map, caption(pair)});
-    text = drawings_page("Attention weights", drawings);
+  if (format == AlignFormat::html || format == AlignFormat::svg) {
+    std::vector<report::Heatmap> maps;
+    for (const AlignedPair& pair : pairs) {
+      if (pair.map.rows.empty()) continue;
+      maps.push_back(pair.map);
+      maps.back().caption = caption(pair);
+    }
+    text = drawings(maps, format == AlignFormat::html);
   } else {
     for (const AlignedPair& pair : pairs) text += form(pair, format, how) + "\n";
   }
@@ -210,22 +215,48 @@ void say_error_rate(const std::vector<AlignedPair>& pairs, const UseOptions& o) 
 }  // namespace
 
 bool predicts_targets(const UseOptions& o) {
-  if (!o.target.empty() || o.file.empty()) return o.target.empty();
-  require_regular(o.file);
-  text::LineReader reader(o.file);
+  if (!o.target.empty()) return false;
+  std::istringstream text(o.text.value_or(""));
+  if (!o.text && !std::filesystem::is_regular_file(o.file)) return true;  // is read later
+  text::LineReader reader = o.text ? text::LineReader(text, "") : text::LineReader(o.file);
   for (auto line = reader.next(); line; line = reader.next())
     if (!line->empty()) return line->find('\t') == line->npos;
   return true;
 }
 
-int align(const UseOptions& o) {
-  if (o.file.empty()) fail("PAIRS", "missing, expected a file of pairs or of sources");
+namespace {
+
+/// Reads PAIRS that is no regular file: standard input (-, or none), a pipe, or a sentence, whose
+/// target may be TARGETS. A missing file is no sentence if its name has no blank, and an extension.
+void read_text(UseOptions& o, const Model& model) {
+  const std::string name = o.file.string(), ending = o.file.extension().string();
+  const bool is_input = name.empty() || name == "-";
+  if (name.empty() && platform::is_terminal(platform::Stream::input))
+    fail("PAIRS", "missing, expected a sentence, a file or standard input");
+  if (is_input || (exists(o.file) && !is_regular_file(o.file) && !is_directory(o.file))) {
+    std::ifstream pipe(o.file);
+    o.text.emplace(std::istreambuf_iterator<char>((is_input ? std::cin : pipe).rdbuf()),
+                   std::istreambuf_iterator<char>());
+    if (is_input) o.file = "standard input";
+  } else if (!exists(o.file) && (o.target.empty() || !exists(o.target)) &&
+             (name.find(' ') != name.npos || ending.size() < 2 || !std::isalpha(ending[1]))) {
+    const bool swaps = files_for(model, o).columns == text::Columns::target_first;
+    const std::string target = std::exchange(o.target, "").string();
+    o.text = target.empty() ? name : swaps ? target + "\t" + name : name + "\t" + target;
+  }
+}
+
+}  // namespace
+
+int align(const UseOptions& given) {
+  UseOptions o = given;
   const auto files = model_files(o.models);
   require_output(o, files);
   const std::vector<Model> models = load_models(files);
   const AlignFormat format = format_of(o);
   if (std::ranges::none_of(models, &Model::attends))
     fail(files.front().string(), "the model has no attention");
+  read_text(o, models.front());
   const bool predicts = predicts_targets(o);
   if (predicts && !o.gold.empty())
     fail(o.file.string(), "has no targets, expected pairs for --gold");

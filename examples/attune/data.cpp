@@ -314,7 +314,10 @@ TestPairs read_some(const PairFiles& files, const Codecs& codecs, const Limit& l
 }  // namespace
 
 PairReader::PairReader(const PairFiles& files, const std::string& what)
-    : reader_(files.source, files.target, files.columns),
+    : text_(files.text.value_or("")),
+      reader_(files.text ? text::LineReader(text_, files.source.string())
+                         : text::LineReader(files.source),
+              files.target, files.columns),
       nfc_(files.nfc),
       total_(megabytes(files.source) + (files.target.empty() ? 0 : megabytes(files.target))),
       progress_(0, total_, what + ": MB") {}
@@ -463,7 +466,7 @@ TestPairs validation_pairs(const TrainOptions& o, const Survey& survey, const Co
 
 PairFiles files_for(const Model& model, const UseOptions& o) {
   const bool swapped = model.entry("swap") == "yes";
-  return {o.file, o.target, swapped ? text::Columns::target_first : o.columns, model.nfc()};
+  return {o.file, o.target, swapped ? text::Columns::target_first : o.columns, model.nfc(), o.text};
 }
 
 TestPairs pairs_for(const UseOptions& o, Models models, Sides sides) {

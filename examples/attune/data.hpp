@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ class PairReader {
   std::string target_place() const;
 
  private:
+  std::istringstream text_;
   text::ParallelReader reader_;
   bool nfc_;
   double megabytes_ = 0, total_;

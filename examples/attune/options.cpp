@@ -213,6 +213,8 @@ OptionList predict_options(UseOptions& o) {
       flag("replace-unknown",
            "replace a predicted <unk> by the source token with the largest attention weight",
            o.replace_unknown),
+      flag("heatmap", "draw the attention weights of each prediction (default: only in a terminal)",
+           o.heatmap),
       choice("format", "columns: source TAB prediction TAB probability; text: predictions only",
              o.format, {"columns", "text"})};
 }
@@ -305,22 +307,20 @@ OptionList fields_of(UseOptions& o, unsigned command) {
                         {"as-trained", "13a", "none"})});
   add(compare_command, {option("lengths", "maximum source lengths, in words, of the BLEU columns",
                                o.lengths, 0, many)});
-  add(report_command, {option("live",
-                              "page built by examples/page/build.sh; instead of a report, write a "
-                              "copy of it that runs the model in a browser",
-                              o.live)});
   add(inspect_command,
       {option("export",
               "write subword models and vocabularies to PREFIX..., as input for train "
               "--source-pieces and --source-vocabulary",
               o.exported, "PREFIX")});
-  add(evaluate_command | align_command | report_command | average_command,
+  add(evaluate_command | align_command | predict_command | report_command | average_command,
       {option("out",
               command == average_command ? "output file (default: average.safetensors)"
               : command == report_command
                   ? "output file (default: report.html in the directory of the model)"
               : command == evaluate_command ? "write the predictions to this file, one per line"
-                                            : "output file (default: standard output)",
+              : command == predict_command
+                  ? "also write heat maps of the attention weights to this file, .html or .svg"
+                  : "output file (default: standard output)",
               o.out)});
   add(predict_command | evaluate_command | score_command | compare_command | inspect_command,
       {flag("json", "print JSON, one object per line", o.json)});
@@ -328,10 +328,6 @@ OptionList fields_of(UseOptions& o, unsigned command) {
   using O = const UseOptions&;
   const auto only = [&](std::initializer_list<std::string_view> names, const char* needs,
                         bool (*present)(O)) { only_with(all, names, needs, o, present); };
-  if (command == report_command)
-    only({"beam", "length-penalty", "coverage-penalty", "max-length", "shortlist", "best", "unk",
-          "bleu"},
-         "a report, which --live replaces", [](O o) { return o.live.empty(); });
   if (command == align_command)
     only({"beam", "length-penalty", "coverage-penalty", "max-length", "shortlist"},
          "targets to predict, as PAIRS has targets", predicts_targets);
@@ -343,7 +339,7 @@ OptionList fields_of(UseOptions& o, unsigned command) {
   only({"target"}, "PAIRS", [](O o) { return !o.file.empty(); });
   only({"swap"}, "PAIRS in a TSV", [](O o) { return !o.file.empty() && o.target.empty(); });
   only({"json"}, "text output, which --export replaces", [](O o) { return o.exported.empty(); });
-  only({"format"}, "text output, which --json replaces", [](O o) { return !o.json; });
+  only({"format", "heatmap"}, "text output, which --json replaces", [](O o) { return !o.json; });
   if (command == align_command)
     only({"format", "units", "out"}, "alignments, which --gold replaces",
          [](O o) { return o.gold.empty(); });

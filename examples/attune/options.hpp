@@ -36,7 +36,8 @@ enum class RateSchedule { constant, late_decay, inverse_sqrt };
 struct PairFiles {
   std::filesystem::path source, target;
   text::Columns columns = text::Columns::source_first;
-  bool nfc = false;  // normalise to Unicode's NFC
+  bool nfc = false;                      // normalise to Unicode's NFC
+  std::optional<std::string> text = {};  // content of `source`, if it is not a regular file
 
   std::string name() const {
     return target.empty() ? source.string() : source.string() + " and " + target.string();
@@ -115,12 +116,14 @@ struct UseOptions {
   std::vector<std::filesystem::path> models;  // empty: the model trained last
   std::vector<std::string> sources;           // empty: lines of a file or of standard input
   std::filesystem::path file, target;
+  std::optional<std::string> text;  // content of `file`, if it is not a regular file
   text::Columns columns = text::Columns::source_first;
   models::SearchOptions search = {.beam = 5, .max_length = 0, .length_penalty = -1};
   bool shortlist = false;  // decode with the model's table of likely target tokens
   Index batch = 64;
   bool json = false;
   PredictFormat format = PredictFormat::columns;
+  bool heatmap = false;          // draw attention weights even if the output is not a terminal
   bool replace_unknown = false;  // <unk> by the source token with the largest attention weight
   bool sample = false;           // instead of beam search
   models::SamplingOptions sampling;
@@ -131,8 +134,7 @@ struct UseOptions {
   AlignFormat align_format = AlignFormat::automatic;
   AlignUnits units = AlignUnits::automatic;
   std::string gold;
-  std::filesystem::path live;  // a page from examples/page/build.sh; empty: write a report
-  std::string exported;        // prefix of exported files
+  std::string exported;  // prefix of exported files
   std::string config;
   Index threads = 0;
 };

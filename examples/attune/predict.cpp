@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <attune/models/text/utf8.hpp>
+#include <attune/tensor/file.hpp>
 #include <attune/tensor/platform.hpp>
 
 #include "commands.hpp"
@@ -17,6 +18,7 @@
 #include "letters.hpp"
 #include "output.hpp"
 #include "processes.hpp"
+#include "report.hpp"
 
 namespace attune::pairs {
 namespace {
@@ -107,7 +109,7 @@ class Predictor {
     models::SearchOptions search = search_;
     if (o_.sample) search.sampling = o_.sampling;
     if (o_.replace_unknown) search.output_tokens = models::OutputTokens::unknown;
-    search.weights = o_.json || o_.replace_unknown || draws;
+    search.weights = o_.json || o_.replace_unknown || draws || !o_.out.empty();
     models::TranslateOptions how{.how = search, .sentences = o_.batch, .first = first};
     if (search.best > 1) {
       how.text = [&](const models::Hypothesis& h, Index number) {
@@ -128,11 +130,17 @@ class Predictor {
       const report::Heatmap map = heatmap(tokens[i], tokens_of(first_, best), best);
       text += o_.json ? json(sources[i], tokens[i], written[i], map)
                       : lines(sources[i], tokens[i], written[i], number);
+      if (!o_.out.empty() && !map.rows.empty()) {
+        maps.push_back(map);
+        maps.back().caption = isolated(sources[i]) + " → " + isolated(target_of(best, tokens[i]));
+      }
       if (draws && !map.rows.empty())
         text += report::terminal(map, {.colour = obeys_escapes(), .width = drawing_width()}) + "\n";
     }
     return {text, warnings};
   }
+
+  std::vector<report::Heatmap> maps;  // of the predictions, with --out
 
  private:
   std::string target_of(const models::Hypothesis& h, const Texts& tokens) const {
@@ -220,18 +228,33 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
 }  // namespace
 
 int predict(const UseOptions& o) {
-  const std::vector<Model> models = load_equal_models(model_files(o.models));
-  if (o.replace_unknown && std::ranges::none_of(models, &Model::attends))
-    fail("--replace-unknown", "the model has no attention");
+  const std::string ending = text::folded_case(o.out.extension().string());
+  if (!o.out.empty() && ending != ".html" && ending != ".svg")
+    fail("--out", fmt::format("unknown extension '{}', expected .html or .svg", ending));
+  const auto files = model_files(o.models);
+  require_output(o, files);
+  const std::vector<Model> models = load_equal_models(files);
+  if ((o.replace_unknown || o.heatmap || !o.out.empty()) &&
+      std::ranges::none_of(models, &Model::attends))
+    fail(o.replace_unknown ? "--replace-unknown"
+         : o.heatmap       ? "--heatmap"
+                           : "--out",
+         "the model has no attention");
   const Model& first = models.front();
   const Index longest = longest_read(models, longest_source);
   Predictor predictor(o, models);
-  const bool draws = !o.json && o.format == PredictFormat::columns && o.file.empty() &&
-                     platform::is_terminal(platform::Stream::output) &&
-                     (!o.sources.empty() || platform::is_terminal(platform::Stream::input));
+  const bool draws =
+      o.heatmap || (!o.json && o.format == PredictFormat::columns && o.file.empty() &&
+                    platform::is_terminal(platform::Stream::output) &&
+                    (!o.sources.empty() || platform::is_terminal(platform::Stream::input)));
+  const auto write_maps = [&] {
+    if (!o.out.empty() && is_first_worker())
+      write_file(o.out, drawings(predictor.maps, ending == ".html"));
+  };
   if (!o.sources.empty()) {
     if (!o.file.empty()) fail("--file", "conflicts with sources given as arguments");
-    return predict_arguments(o, predictor, first, longest, draws);
+    const int status = predict_arguments(o, predictor, first, longest, draws);
+    return write_maps(), status;
   }
   Input input(o.file, first, longest);
   const auto place = [&](Index n) { return fmt::format("{}:{}", input.name(), n + 1); };
@@ -243,7 +266,8 @@ int predict(const UseOptions& o) {
       for (const std::string& line : lines)
         unknown.add(first.source(), first.source().tokenizer.encode(line));
     const Index n = std::ssize(lines);
-    const auto [begin, end] = workers().shards_of(workers().rank(), n);
+    auto [begin, end] = workers().shards_of(workers().rank(), n);
+    if (!o.out.empty()) begin = 0, end = is_first_worker() ? n : 0;  // it writes the heat maps
     const auto own = std::span(lines).subspan(begin, end - begin);
     const Texts texts = all_gather(
         [&, first_own = number + begin] { return predictor.answer(own, first_own, draws, place); });
@@ -252,7 +276,7 @@ int predict(const UseOptions& o) {
     number += n;
   }
   if (first.of_sentences()) unknown.warn(input.name(), "source");
-  return 0;
+  return write_maps(), 0;
 }
 
 }  // namespace attune::pairs

@@ -7,7 +7,6 @@
 
 #include <attune/tensor/file.hpp>
 
-#include "chart.hpp"
 #include "commands.hpp"
 #include "evaluation.hpp"
 #include "output.hpp"
@@ -17,40 +16,14 @@
 namespace attune::pairs {
 namespace {
 
-constexpr std::string_view report_css =
-#include "report_css.hpp"
-    ;
-
 /// Text for an element or an attribute. Keeps the isolates of captions.
 std::string html(const std::string& text) {
   return report::escape(printable(text, "\n\t\u2068\u2069"));
 }
 
-std::string page_of(const std::string& title, const std::string& body) {
-  return fmt::format(R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8" />
-<meta name="viewport" content="width=device-width, initial-scale=1" />
-<meta name="color-scheme" content="light dark" />
-<title>{0}</title>
-<link rel="icon" href="data:," />
-<style>
-{1}</style>
-</head>
-<body>
-<main>
-<h1 dir="auto">{0}</h1>
-{2}</main>
-</body>
-</html>
-)",
-                     html(title), report_css, body);
-}
-
-/// The content of a table's column: numbers, English labels, tokens or names, or texts, which wrap
-/// and scroll.
-enum class Column { number, label, token, text };
+/// The content of a table's column: numbers, English labels, tokens or names, texts, which wrap and
+/// scroll, or predictions, where "✗ " begins wrong ones.
+enum class Column { number, label, token, text, prediction };
 
 /// A table. The first row has the headings.
 std::string table(const std::vector<Column>& columns, const TableRows& rows) {
@@ -59,6 +32,7 @@ std::string table(const std::vector<Column>& columns, const TableRows& rows) {
       {R"(<td class="number">)", "</td>"},
       {"<td>", "</td>"},
       {R"(<td dir="auto">)", "</td>"},
+      {R"(<td dir="auto"><div>)", "</div></td>"},
       {R"(<td dir="auto"><div>)", "</div></td>"}};
   std::string head, body;
   for (std::size_t i = 0; i < columns.size(); ++i)
@@ -68,23 +42,14 @@ std::string table(const std::vector<Column>& columns, const TableRows& rows) {
     body += "<tr>";
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const auto& [begin, end] = tags[static_cast<int>(columns[i])];
-      body += begin + html(rows[r][i]) + end;
+      const bool wrong = columns[i] == Column::prediction && rows[r][i].starts_with("✗ ");
+      body += (wrong ? R"(<td dir="auto" class="wrong"><div>)" : begin) + html(rows[r][i]) + end;
     }
     body += "</tr>\n";
   }
   return R"(<div class="table" tabindex="0"><table>)"
          "\n<thead><tr>" +
          head + "</tr></thead>\n<tbody>\n" + body + "</tbody>\n</table></div>\n";
-}
-
-/// Drawings of 400 pixels and more get the class "wide" instead of a third of the page's width.
-std::string figures(const std::vector<Drawing>& drawings) {
-  std::string all = "<div class=\"figures\">\n";
-  for (const auto& [map, caption] : drawings)
-    all += fmt::format(
-        "<figure{}><div class=\"drawing\">{}</div>\n<figcaption>{}</figcaption></figure>\n",
-        report::svg_width(map) >= 400 ? " class=\"wide\"" : "", report::svg(map), html(caption));
-  return all + "</div>\n";
 }
 
 /// "99.50 %: 1,990 of 2,000".
@@ -110,10 +75,12 @@ std::string summary_of(const Measured& m) {
     tiles = {{"Exact match", share(all.right, all.examples)},
              {"Token error", share(all.edits.count(), all.edits.expected)}};
   }
+  const bool several = m.models.size() > 1;
   tiles.insert(tiles.end(), {{"Perplexity", fmt::format("{:.2f}", m.result.perplexity())},
-                             {"Pairs", grouped(std::ssize(m.pairs.lines))},
-                             {"Models", std::to_string(m.models.size())},
-                             {"Parameters of each", grouped(m.first().parameters->count())}});
+                             {"Pairs", grouped(std::ssize(m.pairs.lines))}});
+  if (several) tiles.push_back({"Models", std::to_string(m.models.size())});
+  tiles.push_back(
+      {several ? "Parameters of each" : "Parameters", grouped(m.first().parameters->count())});
   if (seconds > 0) tiles.push_back({"Trained for", duration(seconds)});
   std::string out = "<dl>\n";
   for (const auto& tile : tiles)
@@ -157,36 +124,24 @@ std::string errors(const Measured& m) {
          table({Column::token, Column::token, Column::number}, rows);
 }
 
+/// The logs, which the script of the page draws.
 std::string curves(const Measured& m) {
-  report::Chart quality{.title = m.sentences() ? "BLEU of the validation pairs"
-                                               : "Exact match of the validation pairs",
-                        .x_label = "update",
-                        .y_label = m.sentences() ? "BLEU" : "percent"},
-      loss{.title = "Loss",
-           .x_label = "update",
-           .y_label = "cross-entropy per token",
-           .log_y = !m.sentences()};
   const std::vector<std::string> names = run_names(m.files);
-  const bool several = names.size() > 1;
+  std::string logs;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::filesystem::path path = m.files[i].parent_path() / "log.jsonl";
     if (!std::filesystem::exists(path)) continue;
     report::check_log(path, m.models[i].entry("training"));
-    const report::Log log = report::read_log(path.string());
-    quality.series.push_back(report::curve(log, m.sentences() ? "bleu" : "exact_match",
-                                           several ? names[i] : "", m.sentences() ? 1 : 100));
-    loss.series.push_back(report::curve(log, "loss", several ? names[i] : "training"));
-    if (!several) loss.series.push_back(report::curve(log, "valid_loss", "validation"));
+    logs += fmt::format("<pre class=\"log\" data-metric=\"{}\" data-name=\"{}\">",
+                        m.sentences() ? "bleu" : "exact", html(names[i]));
+    for (const auto& line : report::read_log(path.string()))
+      logs += html(report::json_line(line)) + "\n";
+    logs += "</pre>\n";
   }
-  if (quality.series.empty()) return "";
-  return fmt::format(R"(<h2>Learning curves</h2>
-<div class="figures charts">
-<figure><div class="drawing">{}</div></figure>
-<figure><div class="drawing">{}</div>
-<figcaption>The training loss includes dropout and label smoothing, if used; the validation loss does not.</figcaption></figure>
-</div>
-)",
-                     report::svg(quality), report::svg(loss));
+  if (logs.empty()) return "";
+  return "<h2>Learning curves</h2>\n<details><summary>Values</summary>\n" + logs +
+         "</details>\n<p>The training loss includes dropout and label smoothing, if used; the "
+         "validation loss does not.</p>\n";
 }
 
 /// Indices of `count` pairs, evenly spaced by source length up to 500 tokens (larger heat maps are
@@ -208,10 +163,13 @@ std::vector<std::size_t> chosen_examples(const Measured& m, std::size_t count) {
   return some;
 }
 
-/// Attention heat maps and the best predictions.
-std::string examples_of(const Measured& m, std::size_t count, Index best) {
+/// Attention heat maps, and a table of the best predictions.
+struct Examples {
+  std::string attention, predictions;
+};
+Examples examples_of(const Measured& m, std::size_t count, Index best) {
   const std::vector<std::size_t> some = chosen_examples(m, count);
-  if (some.empty()) return "";
+  if (some.empty()) return {};
   std::vector<text::Sentence> sources;
   for (const std::size_t i : some) sources.push_back(m.pairs.sources[i]);
   models::SearchOptions search = m.search;
@@ -222,32 +180,35 @@ std::string examples_of(const Measured& m, std::size_t count, Index best) {
   };
   const auto written =
       models::translate(network_of(m.models), sources, {.how = search, .text = text});
-  TableRows rows = {{"source", "prediction", "probability"}};
-  std::vector<Drawing> drawings;
+  TableRows rows = {
+      {"source", m.sentences() ? "reference" : "expected", "prediction", "probability"}};
+  std::string figures;
   for (std::size_t n = 0; n < some.size(); ++n) {
-    const std::size_t i = some[n];
-    const std::string &source = m.pairs.lines[i], &expected = m.pairs.references[i].front();
-    rows.push_back({source, expected, "target"});
-    for (const models::Hypothesis& h : written[n])
-      rows.push_back({"", m.first().target().decode(h.words),
-                      fmt::format("{:.3g}", std::exp(h.log_probability))});
-    const models::Hypothesis& best = written[n].front();
-    const std::string target = m.first().target().decode(best.words);
-    const report::Heatmap map =
-        heatmap(m.first().source().tokenizer.encode(source), tokens_of(m.first(), best), best);
-    if (map.rows.empty()) continue;
-    std::string caption = fmt::format("{} → {}", isolated(source), isolated(target));
-    if (!m.sentences() && target != expected)
-      caption += fmt::format(" (expected {})", isolated(expected));
-    drawings.push_back({map, caption});
+    const std::string &source = m.pairs.lines[some[n]],
+                      &expected = m.pairs.references[some[n]].front();
+    for (const models::Hypothesis& h : written[n]) {
+      const bool first = &h == &written[n].front();
+      const std::string target = text(h, 0), p = fmt::format("{:.3g}", std::exp(h.log_probability));
+      const bool wrong = !m.sentences() && target != expected;
+      rows.push_back({first ? source : "", first ? expected : "", (wrong ? "✗ " : "") + target, p});
+      if (!first) continue;
+      report::Heatmap map =
+          heatmap(m.first().source().tokenizer.encode(source), tokens_of(m.first(), h), h);
+      map.caption = fmt::format("{} → {}", isolated(source), isolated(target));
+      if (!map.rows.empty())
+        figures += report::figure(
+            map,
+            wrong ? fmt::format("✗ wrong, expected {}; probability {}", isolated(expected), p)
+                  : "probability " + p,
+            wrong);
+    }
   }
-  const char* attention =
-      "<h2>Attention</h2>\n<p>Attention weights: each row is a predicted token, each column a "
-      "source "
-      "token. Wrong predictions come first.</p>\n";
-  return (std::ranges::any_of(m.models, &Model::attends) ? attention + figures(drawings) : "") +
-         "<h2>Predictions, best first</h2>\n" +
-         table({Column::text, Column::text, Column::number}, rows);
+  return {figures.empty() ? ""
+                          : "<h2>Attention</h2>\n<p>Each row is a predicted token, each column "
+                            "a source token. Wrong predictions come first.</p>\n" +
+                                figures_with_legend(figures),
+          "<h2>Predictions, best first</h2>\n" +
+              table({Column::text, Column::text, Column::prediction, Column::number}, rows)};
 }
 
 /// All metadata except tokenizers and vocabularies.
@@ -272,49 +233,17 @@ std::string title(Models models, std::span<const std::filesystem::path> files) {
          on;
 }
 
-/// RFC 4648, section 4.
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k)
-      text += k <= bytes.size() - i ? digits[three >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
-/// Writes the page of examples/page with an embedded checkpoint.
-void write_live(const UseOptions& o, std::span<const std::filesystem::path> files,
-                const std::filesystem::path& path) {
-  if (files.size() > 1) fail("--live", fmt::format("{} models, expected one", files.size()));
-  constexpr std::uintmax_t most = 256 << 20;  // a JavaScript string is limited to twice that
-  if (const std::uintmax_t bytes = std::filesystem::file_size(files.front()); bytes > most)
-    fail(files.front().string(),
-         fmt::format("has {} MiB, expected at most {} for --live", bytes >> 20, most >> 20));
-  const std::vector<Model> models = load_models(files);
-  if (models.front().source().tokenizer.pieces() || models.front().target().tokenizer.pieces())
-    fail(files.front().string(), "uses SentencePiece subwords, which --live does not support");
-  std::string page = read_file(o.live);
-  constexpr std::string_view place = R"(<script type="application/json" id="live">)";
-  const std::size_t at = page.find(place);
-  if (at == page.npos) fail(o.live.string(), "expected a page built by examples/page/build.sh");
-  std::string json = nlohmann::json{{"title", title(models, files)},
-                                    {"checkpoint", base64(read_file(files.front()))}}
-                         .dump();
-  for (std::size_t i = 0; (i = json.find('<', i)) != json.npos;) json.replace(i, 1, "\\u003c");
-  page.insert(at + place.size(), json);
-  if (is_first_worker()) write_file(path, page);
-  say("{}\n", path.string());
-}
-
 }  // namespace
 
-std::string drawings_page(const std::string& title, const std::vector<Drawing>& drawings) {
-  return page_of(title, figures(drawings));
+std::string figures_with_legend(const std::string& figures) {
+  return report::legend + ("<div class=\"figures\">\n" + figures) + "</div>\n";
+}
+
+std::string drawings(std::span<const report::Heatmap> maps, bool html) {
+  if (!html) return report::svg(maps);
+  std::string figures;
+  for (const report::Heatmap& map : maps) figures += report::figure(map);
+  return report::page("Attention weights", figures_with_legend(figures));
 }
 
 std::string isolated(const std::string& text) {
@@ -323,8 +252,8 @@ std::string isolated(const std::string& text) {
   return ascii ? shown : "\u2068" + shown + "\u2069";
 }
 
-void require_page(const std::filesystem::path& path, const std::filesystem::path& input) {
-  require_writable(path, {input});
+void require_page(const std::filesystem::path& path) {
+  require_writable(path);
   if (std::filesystem::is_regular_file(path) && std::filesystem::file_size(path) > 0) {
     std::string first_line;
     std::getline(std::ifstream(path), first_line);
@@ -341,18 +270,17 @@ int report(const UseOptions& o) {
   const std::filesystem::path own = files.front().parent_path(),
                               directory = files.size() > 1 ? own.parent_path() : own,
                               path = o.out.empty() ? directory / report_file : o.out;
-  require_page(path, o.live);
-  if (!o.live.empty() && !o.file.empty()) fail("--live", "writes no report, expected no PAIRS");
-  if (!o.live.empty()) return write_live(o, files, path), 0;
+  require_page(path);
   UseOptions measured = o;
   measured.search.best = 1;  // --best must not change --beam
   const Measured m(measured, files);
-  const std::string body = summary_of(m) + (m.sentences() ? bleu_by_length(m) : errors(m)) +
-                           curves(m) + examples_of(m, /*count=*/12, o.search.best) +
+  const Examples some = examples_of(m, /*count=*/12, o.search.best);
+  const std::string body = summary_of(m) + some.attention + curves(m) +
+                           (m.sentences() ? bleu_by_length(m) : errors(m)) + some.predictions +
                            options_of(m.first());
   if (!is_first_worker()) return 0;
   const bool replaces = std::filesystem::is_regular_file(path);
-  write_file(path, page_of(title(m.models, files), body));
+  write_file(path, report::page(printable(title(m.models, files)), body));
   say("{}{}\n", path.string(), replaces ? "    (replaces the previous report)" : "");
   return 0;
 }

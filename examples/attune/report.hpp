@@ -1,21 +1,19 @@
-// HTML pages about a model. Their style sheet is report.css.
+// HTML pages about a model.
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
-#include <vector>
 
 #include <attune/models/text/heatmap.hpp>
 
 namespace attune::pairs {
 
-struct Drawing {
-  report::Heatmap map;
-  std::string caption;
-};
-/// An HTML page of heat maps without external resources, scripts or fonts: it can be opened from
-/// disk, mailed and archived.
-std::string drawings_page(const std::string& title, const std::vector<Drawing>& drawings);
+/// A row of heat maps, as report::figure writes them, below their legend.
+std::string figures_with_legend(const std::string& figures);
+
+/// An HTML page, or an SVG file, of heat maps.
+std::string drawings(std::span<const report::Heatmap> maps, bool html);
 
 /// Text for a caption: printable and, unless it is ASCII, enclosed in isolates (U+2068, U+2069), so
 /// that right-to-left text does not reorder the text next to it.
@@ -23,8 +21,7 @@ std::string isolated(const std::string& text);
 
 /// The report in the directory of a model.
 inline constexpr const char* report_file = "report.html";
-/// Throws if the page cannot be written, if it is `input`, or if it would replace a file that is
-/// not an HTML page.
-void require_page(const std::filesystem::path& path, const std::filesystem::path& input = {});
+/// Throws if the page cannot be written, or would replace a file that is not an HTML page.
+void require_page(const std::filesystem::path& path);
 
 }  // namespace attune::pairs

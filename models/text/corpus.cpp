@@ -119,9 +119,9 @@ std::vector<std::string> read_lines(LineReader reader) {
   return lines;
 }
 
-ParallelReader::ParallelReader(const std::filesystem::path& source,
-                               const std::filesystem::path& target, Columns columns)
-    : source_(source), columns_(columns) {
+ParallelReader::ParallelReader(LineReader source, const std::filesystem::path& target,
+                               Columns columns)
+    : source_(std::move(source)), columns_(columns) {
   if (!target.empty()) target_.emplace(target);
 }
 

@@ -70,6 +70,10 @@ class ParallelReader {
   /// line is an empty pair. Throws if a file cannot be opened.
   explicit ParallelReader(const std::filesystem::path& source,
                           const std::filesystem::path& target = {},
+                          Columns columns = Columns::source_first)
+      : ParallelReader(LineReader(source), target, columns) {}
+  /// Reads the source, or the TSV, from a reader.
+  explicit ParallelReader(LineReader source, const std::filesystem::path& target = {},
                           Columns columns = Columns::source_first);
 
   /// The next pair, or nullopt at the end. Throws as LineReader does, if the files have different

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,9 +85,9 @@ Header header_for(const std::vector<std::string>& columns) {
   return stack ? Header::vertical : Header::numbers;
 }
 
-// From weight 0 to 1, with increasing brightness. The background is always dark, so the map looks
-// the same on light and dark terminals.
-constexpr std::array colours = {233, 17, 18, 24, 30, 36, 42, 78, 114, 149, 185, 191, 227};
+// From weight 0 to 1: the colours of the style sheet's dark mode. The background is always dark, so
+// the map looks the same on light and dark terminals.
+constexpr std::array colours = {235, 236, 238, 24, 25, 31, 67, 74, 110, 117, 153};
 constexpr std::array<std::string_view, 5> glyphs = {" ", "░", "▒", "▓", "█"};
 
 /// Rounded down, so that noise is invisible.
@@ -197,37 +196,23 @@ class Drawing {
   std::vector<Line> lines_;
 };
 
-// ---- As SVG ----------------------------------------------------------------------------------
+// ---- As SVG and HTML -------------------------------------------------------------------------
 
-// A style in an inline <svg> applies to the whole page, so every rule has a class of its own.
-// Attributes repeat the light colours for programs without support for CSS variables.
-constexpr std::string_view style = R"css(
-.attune-heatmap{--_ink:var(--attune-ink,#1c2430);--_heat:var(--attune-heat,#0a4da2);
---_empty:var(--attune-empty,#eff2f6);direction:ltr;
-font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",sans-serif}
-.attune-heatmap:root{color-scheme:light dark;background:#fff}
-@media (prefers-color-scheme:dark){.attune-heatmap{--_ink:var(--attune-ink,#e4e9f0);
---_heat:var(--attune-heat,#93cdff);--_empty:var(--attune-empty,#202731)}
-.attune-heatmap:root{background:#171c23}}
-.attune-heatmap .ink{fill:var(--_ink)}.attune-heatmap .heat{fill:var(--_heat)}
-.attune-heatmap .empty{fill:var(--_empty)}
-.attune-heatmap .heat rect:hover{stroke:var(--_ink);stroke-width:1.5}
-)css";
-constexpr std::string_view empty = R"(class="empty" fill="#eff2f6" rx="3")",
-                           heat = R"(<g class="heat" fill="#0a4da2")",
-                           ink = R"(class="ink" fill="#1c2430" font-size=)";
-
+constexpr std::string_view style =
+#include "report_css.hpp"
+    ;
+constexpr std::string_view script =
+#include "report_js.hpp"
+    ;
 constexpr int longest_label = 28;  // longer labels are truncated, but not in tooltips
-constexpr double margin = 8;       // around the drawing, for use as a file
-constexpr int legend_cells = 7;    // with the numbers at both ends
+constexpr double margin = 8;       // around a file's drawing
 
 // An estimate, as the font depends on the reader's system.
 double text_width(int columns, double font) { return 0.62 * font * columns; }
 
-std::string svg_text(double x, double y, std::string_view attributes, const std::string& text) {
-  if (text.empty()) return {};
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, attributes,
-                     escape(text));
+std::string svg_text(double x, double y, const std::string& text, bool upwards = false) {
+  return fmt::format("<text transform=\"translate({:.1f} {:.1f}){}\">{}</text>\n", x, y,
+                     upwards ? " rotate(-90)" : "", escape(text));
 }
 
 std::string svg_rect(double x, double y, double width, double height, std::string_view attributes,
@@ -237,101 +222,83 @@ std::string svg_rect(double x, double y, double width, double height, std::strin
       width, height, attributes, inside);
 }
 
-// The weight is the opacity over the page's background, for light and dark pages.
-std::string opacity(double weight) {
-  return fmt::format("rx=\"2\" fill-opacity=\"{:.3f}\"", strength(weight));
-}
-
-/// A map with visible labels, and its layout.
+/// A map with visible labels, and its layout. Attributes repeat the light colours of the style
+/// sheet for programs without support for CSS variables.
 struct Picture {
   Heatmap map;
-  double darkest, cell, font, gap, left, top, width, height;
-  bool slanted;  // column labels are slanted, as they are words
+  double darkest, cell, font, left, top, width, height;
+  bool upright;  // column labels are single characters, otherwise words that run upwards
 
   Picture(const Heatmap& from, const SvgOptions& options)
       : map(visible(from)),
         darkest(options.darkest),
         cell(options.cell),
         font(0.7 * cell),
-        gap(0.45 * font),
-        left(0.7 * font + text_width(std::min(widest(map.rows), longest_label), font)),
-        top(1.6 * font),
-        width(x(map.columns.size())),
-        slanted(!single_characters(map.columns)) {
-    for (std::size_t j = 0; slanted && j < map.columns.size(); ++j) {
-      const int columns = std::min(display_width(map.columns[j]), longest_label);
-      const double reach = (text_width(columns, font) + font) * std::numbers::sqrt2 / 2;
-      top = std::max(top, reach);
-      width = std::max(width, x(j) + cell / 2 + reach);
-    }
-    width = std::ceil(std::max(width, left + legend_cells * cell));
-    height = std::ceil(y(map.rows.size() + 2));
+        left(room(map.rows)),
+        top(single_characters(map.columns) ? 1.6 * font : room(map.columns)),
+        width(left + cell * static_cast<double>(map.columns.size())),
+        height(top + cell * static_cast<double>(map.rows.size())),
+        upright(single_characters(map.columns)) {
+    check(from);
+    if (!(cell >= 2)) fail("heatmap", "a cell is {} pixels, but at least 2 are needed", cell);
+    if (!(darkest > 0)) fail("heatmap", "the darkest weight is {}, expected > 0", darkest);
+  }
+  double room(const std::vector<std::string>& labels) const {
+    return 0.7 * font + text_width(std::min(widest(labels), longest_label), font);
   }
 
-  double x(std::size_t column) const { return left + cell * static_cast<double>(column); }
-  double y(std::size_t row) const { return top + cell * static_cast<double>(row); }
-  double baseline(std::size_t row) const { return y(row) + cell / 2 + 0.35 * font; }
-
-  std::string labels() const {
-    std::string out = fmt::format("<g {}\"{:.1f}\">\n", ink, font);
+  /// The map as a group, with the largest weight of each row as its description.
+  std::string text(double x, double y) const {
+    std::string rows, columns, cells, described;
+    for (std::size_t j = 0; j < map.columns.size(); ++j)
+      columns +=
+          svg_text(left + cell * (static_cast<double>(j) + 0.5) + (upright ? 0 : 0.35 * font),
+                   top - 0.45 * font, cut(map.columns[j], longest_label), !upright);
     for (std::size_t i = 0; i < map.rows.size(); ++i) {
-      out += svg_text(left - gap, baseline(i), " text-anchor=\"end\"",
-                      cut(map.rows[i], longest_label));
-    }
-    for (std::size_t j = 0; j < map.columns.size(); ++j) {
-      const double middle = x(j) + cell / 2, foot = top - gap;
-      const double start = middle + 0.3 * font;  // a slanted word starts above the cell's centre
-      out += svg_text(slanted ? start : middle, foot,
-                      slanted ? fmt::format(" transform=\"rotate(-45 {:.1f} {:.1f})\"", start, foot)
-                              : " text-anchor=\"middle\"",
-                      cut(map.columns[j], longest_label));
-    }
-    return out + "</g>\n";
-  }
-
-  std::string cells() const {
-    const std::size_t rows = map.rows.size(), columns = map.columns.size();
-    std::string out = svg_rect(left, top, x(columns) - left, y(rows) - top, empty);
-    out += fmt::format(  // touch screens have no tooltips
-        "{} onpointerover=\"this.nextElementSibling.textContent = event.target.textContent\">\n",
-        heat);
-    for (std::size_t i = 0; i < rows; ++i) {
-      for (std::size_t j = 0; j < columns; ++j) {
+      const double above = top + cell * static_cast<double>(i);
+      rows += svg_text(left - 0.45 * font, above + cell / 2 + 0.35 * font,
+                       cut(map.rows[i], longest_label));
+      double largest = -1;
+      std::string most;
+      for (std::size_t j = 0; j < map.columns.size(); ++j) {
         const double w = weight(map, i, j);
         // Labels are isolated, so that a right-to-left label does not reorder the arrow.
-        out += svg_rect(x(j) + 0.5, y(i) + 0.5, cell - 1, cell - 1, opacity(w / darkest),
-                        fmt::format("<title>\u2068{}\u2069 ← \u2068{}\u2069: {:.3f}</title>",
-                                    escape(map.rows[i]), escape(map.columns[j]), w));
+        const std::string told = fmt::format("\u2068{}\u2069 ← \u2068{}\u2069: {:.3f}",
+                                             escape(map.rows[i]), escape(map.columns[j]), w);
+        cells += svg_rect(left + cell * static_cast<double>(j) + 0.5, above + 0.5, cell - 1,
+                          cell - 1, filled(w / darkest), "<title>" + told + "</title>");
+        if (w > largest) largest = w, most = told;
       }
+      described += most + "; ";
     }
-    return out + fmt::format("</g>\n<text {}\"{:.1f}\" x=\"{:.1f}\" y=\"{:.1f}\"></text>\n", ink,
-                             font, left, baseline(rows));
+    return fmt::format(
+        "<g role=\"img\" aria-label=\"Heat map{}{}\" transform=\"translate({:.1f} {:.1f})\" "
+        "font-size=\"{:.1f}\">\n<desc>{}</desc>\n<g class=\"columns\"{}>\n{}</g>\n"
+        "<g class=\"rows\" text-anchor=\"end\">\n{}</g>\n{}<g class=\"heat\" "
+        "fill=\"#0a4da2\">\n{}</g>\n</g>\n",
+        map.caption.empty() ? "" : ": ", escape(map.caption), x, y, font, described,
+        upright ? " text-anchor=\"middle\"" : "", columns, rows,
+        svg_rect(left, top, width - left, height - top, R"(class="empty" fill="#eff2f6" rx="3")"),
+        cells);
   }
-
-  // The legend: colours from weight 0 to the darkest, two rows below the map.
-  std::string legend() const {
-    const std::size_t row = map.rows.size() + 1;
-    std::string out = svg_rect(x(1), y(row), (legend_cells - 2) * cell, cell, empty);
-    out += fmt::format("{}>\n", heat);
-    for (std::size_t i = 1; i + 1 < legend_cells; ++i) {
-      out += svg_rect(x(i), y(row), cell, cell,
-                      opacity(static_cast<double>(i - 1) / (legend_cells - 3)));
-    }
-    out += fmt::format("</g>\n<g {}\"{:.1f}\">\n", ink, font);
-    return out + svg_text(x(1) - gap, baseline(row), " text-anchor=\"end\"", "0") +
-           svg_text(x(legend_cells - 1) + gap, baseline(row), "", fmt::format("{:.2g}", darkest)) +
-           "</g>\n";
+  /// The weight is the opacity over the page's background, for light and dark pages.
+  static std::string filled(double weight) {
+    return fmt::format("rx=\"2\" fill-opacity=\"{:.3f}\"", strength(weight));
+  }
+  /// The colours from weight 0 to the darkest.
+  std::string legend(double y) const {
+    constexpr int cells = 5;
+    std::string out =
+        svg_text(0, y + cell / 2 + 0.35 * font, "0") +
+        svg_rect(1.5 * font, y, cells * cell, cell, R"(class="empty" fill="#eff2f6")") +
+        "<g class=\"heat\" fill=\"#0a4da2\">";
+    for (int i = 0; i < cells; ++i)
+      out += svg_rect(1.5 * font + i * cell, y, cell, cell, filled(i / (cells - 1.0)));
+    return fmt::format("<g font-size=\"{:.1f}\">{}</g>{}</g>\n", font, out,
+                       svg_text(2 * font + cells * cell, y + cell / 2 + 0.35 * font,
+                                fmt::format("{:.2g}", darkest)));
   }
 };
-
-Picture picture_of(const Heatmap& map, const SvgOptions& options) {
-  check(map);
-  if (!(options.cell >= 2))
-    fail("heatmap", "a cell is {} pixels, but at least 2 are needed", options.cell);
-  if (!(options.darkest > 0))
-    fail("heatmap", "the darkest weight is {}, expected > 0", options.darkest);
-  return Picture(map, options);
-}
 
 }  // namespace
 
@@ -354,22 +321,68 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options) {
   return Drawing(map, options).text();
 }
 
-double svg_width(const Heatmap& map, const SvgOptions& options) {
-  return picture_of(map, options).width + 2 * margin;
+std::string svg(std::span<const Heatmap> maps, const SvgOptions& options) {
+  std::string out;
+  double width = 0, y = 0;
+  Picture last(Heatmap(), options);
+  for (const Heatmap& map : maps) {
+    last = Picture(map, options);
+    const int caption = std::min(display_width(last.map.caption), 160);
+    if (caption > 0)
+      out += fmt::format(
+          "<g font-size=\"{}\">{}</g>", last.font,
+          svg_text(0, (y += 1.6 * last.font) - 0.3 * last.font, cut(last.map.caption, caption)));
+    out += last.text(0, y);
+    width = std::max({width, last.width, text_width(caption, last.font)});
+    y += last.height + last.cell;
+  }
+  out += last.legend(y);
+  width = std::ceil(std::max(width, 6 * last.cell + 4 * last.font) + 2 * margin);
+  const double height = std::ceil(y + last.cell + 2 * margin);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"attune attune-heatmap\" width=\"{0}\" "
+      "height=\"{1}\" viewBox=\"{2} {2} {0} {1}\">\n<style>{3}</style>\n{4}</svg>",
+      width, height, -margin, style.substr(0, style.find("\n/* ---- Pages")), out);
 }
 
-std::string svg(const Heatmap& map, const SvgOptions& options) {
-  const Picture p = picture_of(map, options);
-  const double width = p.width + 2 * margin, height = p.height + 2 * margin;
-  // Below about 3/4 of the size the labels are hard to read. So a narrow page scrolls the drawing
-  // instead of shrinking it further.
+std::string figure(const Heatmap& map, const std::string& note, bool wrong) {
+  const Picture p(map, {});
+  std::string drawing;
+  if (!map.rows.empty())
+    drawing = fmt::format(
+        "<div class=\"drawing\" tabindex=\"0\" role=\"group\" aria-label=\"Attention weights; "
+        "arrow keys select a cell\"><svg xmlns=\"http://www.w3.org/2000/svg\" "
+        "class=\"attune-heatmap\" style=\"--width:{0:.1f}px\" viewBox=\"0 0 {0:.1f} {1:.1f}\">\n"
+        "{2}</svg></div>\n<output></output>",
+        p.width + 1, p.height + 1, p.text(0, 0));
   return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"attune-heatmap\" role=\"img\" "
-             "aria-label=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"{} {} {} {}\" "
-             "style=\"min-width:{:.0f}px\">\n<style>{}</style>\n",
-             escape("Heat map" + (map.caption.empty() ? "" : ": " + p.map.caption)), width, height,
-             -margin, -margin, width, height, 0.72 * width, style) +
-         p.labels() + p.cells() + p.legend() + "</svg>";
+      "<figure{0}>\n<figcaption><strong dir=\"auto\">{1}</strong><span{0}>{2}</span></figcaption>\n"
+      "{3}</figure>\n",
+      wrong ? " class=\"wrong\"" : "", escape(p.map.caption), escape(note), drawing);
+}
+
+std::string page(const std::string& title, const std::string& body) {
+  return fmt::format(R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8" />
+<meta name="viewport" content="width=device-width, initial-scale=1" />
+<meta name="color-scheme" content="light dark" />
+<title>{0}</title>
+<link rel="icon" href="data:," />
+<style>
+{1}</style>
+</head>
+<body class="attune">
+<main>
+<h1 dir="auto">{0}</h1>
+{2}</main>
+<script>
+{3}</script>
+</body>
+</html>
+)",
+                     escape(title), style, body, script);
 }
 
 }  // namespace attune::report

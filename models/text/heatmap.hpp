@@ -1,6 +1,7 @@
-// Heat maps of attention weights, as terminal text and as SVG.
+// Heat maps of attention weights as terminal text, SVG and HTML.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,16 +37,25 @@ struct SvgOptions {
 /// Throws Error unless there is one finite weight >= 0 per cell, and if the terminal is too narrow.
 std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 
-/// The heat map as an `<svg>` element, for a file or an HTML page: source labels at the top, target
-/// labels at the left, a colour legend below. Each cell has its weight as a tooltip; if scripts are
-/// enabled, it is also shown above the legend when the cell is hovered over or tapped. The caption
-/// is only in the aria-label. Colours are the CSS variables --attune-ink, --attune-heat and
-/// --attune-empty of the page; undefined ones follow the light or dark mode of the browser.
+/// An SVG file of heat maps, one below the other, with their captions and one legend: source labels
+/// at the top, target labels at the left. Each cell has its weight as a tooltip; each map describes
+/// the largest weight of each row for screen readers. Light or dark mode is that of the browser.
 ///
 /// Throws Error as `terminal` does, and unless options.darkest > 0 and options.cell >= 2.
-std::string svg(const Heatmap& map, const SvgOptions& options = {});
-/// The width of that drawing in pixels. Throws as `svg` does.
-double svg_width(const Heatmap& map, const SvgOptions& options = {});
+std::string svg(std::span<const Heatmap> maps, const SvgOptions& options = {});
+inline std::string svg(const Heatmap& map, const SvgOptions& options = {}) {
+  return svg(std::span(&map, 1), options);
+}
+
+/// The same as a `<figure>` of a page, with the caption and a `note`, in red if `wrong`; without
+/// rows, only these. Pointing at a cell, or selecting it with the arrow keys, shows its weight.
+std::string figure(const Heatmap& map, const std::string& note = "", bool wrong = false);
+/// The legend of the figures of a page.
+inline constexpr const char* legend =
+    "<p class=\"legend\">weight 0<span class=\"weights\"></span>1</p>\n";
+/// An HTML page with the style sheet and the script of figures. It has no external resources: it
+/// can be opened from disk, mailed and archived. The title is text, the body is HTML.
+std::string page(const std::string& title, const std::string& body);
 
 /// Escapes `text` for HTML and SVG, in elements and quoted attributes: & < > " ' become character
 /// references. Characters forbidden in XML are replaced: control characters by their Unicode

@@ -68,8 +68,6 @@ TEST_CASE("attune: refuses options that would have no effect") {
        {corpus.train("o", {"--tokens", "decomposed", "--truecase", "yes"}),
         "--truecase: does not support decomposed characters, expected other --tokens"},
        {with_model("evaluate", {"--swap"}), "--swap: has no effect without PAIRS in a TSV"},
-       {with_model("report", {"pairs", "--live", "page"}),
-        "--live: writes no report, expected no PAIRS"},
        {with_model("compare", {"--lengths", "5,3"}), "--lengths: expected ascending lengths"},
        {with_model("predict", {"--json", "--format", "text"}),
         "--format: has no effect without text output, which --json replaces"}});
@@ -99,9 +97,7 @@ TEST_CASE("attune: refuses options that would have no effect") {
                  {with_model("align", pairs + Arguments{"--max-length", "7"}),
                   "--max-length" + no + "targets to..."},
                  {with_model("predict", {"one", "--batch", "7"}),
-                  "--batch" + no + "lines to read, which SOURCE ..."},
-                 {with_model("report", {"--live", "page", "--best", "9"}),
-                  "--best" + no + "a report, which --live ..."}});
+                  "--batch" + no + "lines to read, which SOURCE ..."}});
   write(corpus / "words.tsv", words(60, 1));  // auto: no subwords
   check_refused({{{"train", corpus / "words.tsv", "--pieces", "77", "--out", corpus / "o"},
                   "--pieces" + no + "--tokens bpe or unigram"}});
@@ -431,7 +427,7 @@ TEST_CASE("attune: refuses pipes for input that is read more than once") {
   const Arguments vocabulary = one_epoch + Arguments{"--source-vocabulary", pipe};
   for (const Arguments& arguments :
        {corpus.train("o", {"--train", pipe}), corpus.train("o", {"--config", pipe}),
-        corpus.train("o", vocabulary + Arguments{"--seeds", "2"}), with_model("align", {pipe}),
+        corpus.train("o", vocabulary + Arguments{"--seeds", "2"}),
         with_model("compare", {pipe, "--model", corpus / "train.en"})})
     CHECK(error_line("attune", run_in_shell(words, arguments)) ==
           "attune: /dev/stdin: is read more than once, expected a regular file");

@@ -2,6 +2,7 @@
 #include <csignal>
 #include <limits>
 #include <optional>
+#include <regex>
 #include <tuple>
 
 #include <fmt/ranges.h>
@@ -14,6 +15,7 @@
 #include "attune/output.hpp"
 #include "attune_program.hpp"
 #include "support/capture.hpp"
+#include "support/report_tools.hpp"
 
 namespace attune::pairs::test {
 namespace {
@@ -72,26 +74,45 @@ TEST_CASE("attune report: shows mistakes first") {
   write(pairs, "tatie\tt aː t i\nshabé\tʃ aː b e\nshabéta\tt\n");
   output_of(t.with("report", {pairs, "--out", page}));
   const std::string html = read(page);
-  const std::size_t wrong = html.find("<figcaption>\u2068shabéta"),
-                    right = html.find("<figcaption>tatie");
-  CHECK(contains(html, "(expected"));
+  const std::size_t wrong = html.find("<strong dir=\"auto\">\u2068shabéta"),
+                    right = html.find("<strong dir=\"auto\">tatie");
+  CHECK(contains(html, "<figure class=\"wrong\">"));
+  CHECK(contains(html, "<span class=\"wrong\">✗ wrong, expected t; probability "));
+  CHECK(contains(html, "<td dir=\"auto\" class=\"wrong\"><div>✗ "));
+  CHECK(html.find(">Attention<") < html.find(">Errors by length<"));
   CHECK(wrong < right);
   CHECK(right != html.npos);
 }
 
-TEST_CASE("attune report --live: embeds the checkpoint in the page, in base64") {
+TEST_CASE("attune report: a number in each cell of probability, the log, no tile for one model") {
+  const std::string page = read(TrainedWords::get() / "model/report.html");
+  const std::regex row(R"re(<td dir="auto"><div>.*</div></td><td class="number">(.*)</td></tr>)re");
+  std::size_t rows = 0;
+  for (std::sregex_iterator i(page.begin(), page.end(), row), end; i != end; ++i, ++rows)
+    CHECK_NOTHROW(std::stod((*i)[1]));
+  CHECK(rows >= 12);
+  CHECK(contains(page, "<pre class=\"log\" data-metric=\"exact\" data-name=\"model\">{&quot;"));
+  CHECK_FALSE(contains(page, "<dt>Models</dt>"));
+}
+
+TEST_CASE("attune predict: draws attention with --heatmap, and to a file with --out") {
   const TrainedWords& t = TrainedWords::get();
-  const Directory directory;
-  const std::string page = directory / "page.html", out = directory / "out.html";
-  const std::string script = R"(<!doctype html><script type="application/json" id="live">)";
-  write(page, script + "</script>");
-  output_of(t.with("report", {"--live", page, "--out", out}));
-  const Json live = Json::parse(split(read(out).substr(script.size()), '<').front());
-  CHECK(live["title"] == "model: train.tsv");
-  CHECK(run_process({"sh", "-c", "base64 -d | cmp - \"$1\"", "sh", t / "model/best.safetensors"},
-                    {.input = live["checkpoint"]})
-            .status == 0);
-  CHECK(contains(error_of(t.with("report", {"--live", page, "--out", page})), " is also read "));
+  const Directory files;
+  const std::string drawn = output_of(t.with("predict", {"shabé", "--heatmap"}));
+  CHECK(drawn.starts_with(output_of(t.with("predict", {"shabé"}))));
+  CHECK(contains(drawn, "█"));
+  CHECK(lines_of(drawn).size() == 1 + 1 + 4 + 1);  // prediction, header, phones, blank line
+  for (const std::string name : {"a.svg", "a.html"}) {
+    output_of(t.with("predict", {"--out", files / name}), {.input = "shabé\ntatie\n"});
+    const std::string picture = read(files / name);
+    CHECK(contains(picture, "shabé\u2069 → \u2068ʃ aː b e"));
+    CHECK(contains(picture, "tatie → "));
+    CHECK(attune::test::count(picture, "role=\"img\"") == 2);
+  }
+  check_refused({{t.with("predict", {"a", "--out", files / "a.png"}),
+                  "--out: unknown extension '.png', expected .html or .svg"},
+                 {t.with("predict", {"a", "--json", "--heatmap"}),
+                  "--heatmap: has no effect without text output, which --json replaces"}});
 }
 
 TEST_CASE("attune predict: arguments, lines, --best and JSON agree") {

@@ -1,11 +1,10 @@
-// Parts of reports: logs, charts, and the HTML page.
+// Parts of reports: logs, and HTML pages of heat maps.
 #include "attune/report.hpp"
 
 #include <cmath>
 #include <cstring>
-#include <regex>
 
-#include "attune/chart.hpp"
+#include "attune/run_directory.hpp"
 #include "support/errors.hpp"
 #include "support/report_tools.hpp"
 #include "tools.hpp"
@@ -80,108 +79,38 @@ TEST_CASE("log: reports an invalid line with file and line, a failing file with 
   CHECK_ERROR("/dev/full: the log was closed after a failed write", log.write({{"step", 2}}));
 }
 
-// ---- Charts -------------------------------------------------------------------------------------
-
-std::string drawn(std::vector<double> x, std::vector<double> y, bool log_y = false) {
-  return svg(Chart{"", "", "", {{"s", std::move(x), std::move(y)}}, log_y});
-}
-
-/// The SVG path of the first series.
-std::string path_in(const std::string& image) {
-  const std::regex path(R"re(<path d="([^"]*)" fill="none" stroke="currentColor")re");
-  std::smatch match;
-  REQUIRE(std::regex_search(image, match, path));
-  return match[1];
-}
-
-std::size_t points_in(const std::string& path) { return count(path, "M") + count(path, "L"); }
-
-std::vector<double> heights_in(const std::string& path) {
-  std::vector<double> y;
-  const std::regex point(R"re([ML][\d.]+ ([\d.]+))re");
-  for (std::sregex_iterator i(path.begin(), path.end(), point), end; i != end; ++i)
-    y.push_back(std::stod((*i)[1]));
-  return y;
-}
-
-TEST_CASE("chart: one point is a dot, no points are reported, a constant is a horizontal line") {
-  CHECK(contains(drawn({3}, {0.5}), "<title>s: (3, 0.5)</title>"));
-  CHECK(contains(drawn({1, 2}, {kNaN, kInfinity}), ">no data</text>"));
-  CHECK(contains(drawn({1}, {0}, true), ">no data</text>"));
-  for (const double level : {0.0, 3.0, -2.5, 1e-12, 1e9}) {
-    const std::vector<double> y = heights_in(path_in(drawn({0, 1, 2}, {level, level, level})));
-    CHECK(y == std::vector<double>(3, y.at(0)));
-  }
-}
-
-TEST_CASE("chart: non-finite values, and values without a logarithm, are gaps") {
-  const std::string path = path_in(drawn({0, 1, 2, 3, 4, 5, 6}, {1, 2, kNaN, 3, kInfinity, 2, 1})),
-                    log = path_in(drawn({0, 1, 2, 3, 4}, {1, 0.1, 0, -1, 0.01}, true));
-  CHECK(count(path, "M") == 3);
-  CHECK(points_in(path) == 5);
-  CHECK(count(log, "M") == 2);
-  CHECK(points_in(log) == 3);
-  const std::vector<double> y = heights_in(path_in(drawn({0, 1, 2, 3}, {1, 10, 100, 1000}, true)));
-  for (std::size_t i = 1; i < 4; ++i)
-    CHECK(y.at(i - 1) - y.at(i) == doctest::Approx((y.at(0) - y.at(3)) / 3).epsilon(0.01));
-}
-
-TEST_CASE("chart: ticks are round numbers, integers for integer data; extremes stay finite") {
-  const std::string image = drawn({0, 12'000}, {0.013, 0.987}),
-                    epochs = drawn({1, 2, 3}, {1, 2, 3});
-  for (const char* label : {"0", "0.2", "0.8", "1", "2000", "12000"})
-    CHECK_MESSAGE(contains(image, ">" + std::string(label) + "</text>"), label);
-  CHECK(contains(epochs, ">2</text>"));
-  CHECK_FALSE(contains(epochs, ">1.5</text>"));
-  for (const double a : {-1e308, -1.0, 0.0, 5e-324, 1e-9, 1e308}) {
-    for (const double b : {-1e-300, 1e-9, 1e6, 1e199}) {
-      for (const bool log : {false, true}) {
-        const std::string extreme = drawn({a, b}, {b, a}, log);
-        CHECK(xml_error(extreme) == "");
-        CHECK_FALSE(contains(extreme, "nan"));
-        CHECK(extreme.size() < 20'000);
-      }
-    }
-  }
-}
-
-TEST_CASE("chart: names are escaped, in legend and aria-label; dashes after six colours") {
-  Chart chart{kNasty, kNasty, kNasty, {{kNasty, {1, 2}, {1, 2}}, {"b", {}, {}}}};
-  CHECK(xml_error(svg(chart)) == "");
-  chart = {"Loss", "", "", {{"train", {}, {}}, {"test", {}, {}}}};
-  CHECK(contains(svg(chart), "role=\"img\" aria-label=\"Line chart Loss: train, test\""));
-  CHECK(count(svg(chart), "h18\"") == 2);  // legend entries
-  while (chart.series.size() < 8) chart.series.push_back({"s", {0, 1}, {0, 1}});
-  CHECK(count(svg(chart), "stroke-dasharray=\"7 4\"") == 4);  // two series and their legend entries
-}
-
-TEST_CASE("curve: the points of a log that have both fields, scaled") {
-  const Series bleu = curve(
-      {{{"step", 1}, {"bleu", 0.5}}, {{"step", 2}}, {{"bleu", 1}}, {{"step", 3}, {"bleu", 0.25}}},
-      "bleu", "BLEU", 100);
-  CHECK(bleu.x == std::vector<double>{1, 3});
-  CHECK(bleu.y == std::vector<double>{50, 25});
-}
-
 // ---- HTML page ----------------------------------------------------------------------------------
 
 TEST_CASE("page: well-formed XML for any text, without external resources") {
   for (const char* bad : {"<a>", "</a>", "<a></b>", "<a b=1/>", "a & b", "a < b", "\x01"})
     CHECK(xml_error(bad) != "");  // tests the check
-  const std::string html =
-      pairs::drawings_page(kNasty, {{diagonal({kNasty}, {"a", "b"}), kNasty},
-                                    {diagonal({"a"}, Strings(30, "b")), pairs::isolated("é")}});
+  const Heatmap map = diagonal({kNasty}, {"a", "b"});
+  std::string html = page(kNasty, figure(map, kNasty, true) + figure({{}, {}, {}, kNasty}, kNasty));
   REQUIRE(html.starts_with("<!DOCTYPE html>\n"));
-  CHECK(xml_error(html.substr(html.find('\n'))) == "");
-  CHECK(count(html, "http") == count(html, "xmlns=\"http://www.w3.org/2000/svg\""));
-  for (const char* fetched : {"<a href", "<script", "@import", "url(", " src="})
+  CHECK(count(html, "http") == 2);  // the name space of SVG: of the map, and in the script
+  for (const char* fetched : {"<a href", "<script src", "@import", "url(", " src="})
     CHECK_FALSE(contains(html, fetched));
+  html.erase(html.find("<script>"), html.find("</script>") - html.find("<script>"));
+  html.erase(html.find("</script>"), 9);
+  CHECK(xml_error(html.substr(html.find('\n'))) == "");
   for (const char* part : {"<meta charset=\"utf-8\" />", "content=\"width=device-width",
                            "color-scheme: light dark", "@media (prefers-color-scheme: dark)"})
     CHECK_MESSAGE(contains(html, part), part);
-  CHECK(count(html, "<figure") == 2);
-  CHECK(count(html, "<figure class=\"wide\">") == 1);
-  CHECK(contains(html, "<figcaption>\u2068é\u2069</figcaption>"));
+}
+
+TEST_CASE("figure: caption, note, and the largest weight of each row for screen readers") {
+  Heatmap map = diagonal({"1", "2"}, {"a", "b"});
+  map.caption = "\u2068é\u2069 → 12";
+  const std::string html = figure(map, "wrong, expected 13", true);
+  CHECK(html.starts_with("<figure class=\"wrong\">"));
+  CHECK(contains(html, "<strong dir=\"auto\">\u2068é\u2069 → 12</strong>"));
+  CHECK(contains(html, "<span class=\"wrong\">wrong, expected 13</span>"));
+  CHECK(contains(html, "role=\"img\" aria-label=\"Heat map: \u2068é\u2069 → 12\""));
+  CHECK(contains(html,
+                 "<desc>\u20681\u2069 ← \u2068a\u2069: 1.000; "
+                 "\u20682\u2069 ← \u2068b\u2069: 1.000; </desc>"));
+  CHECK_FALSE(contains(figure(map), "class=\"wrong\""));
+  CHECK_FALSE(contains(figure(Heatmap{}, "no attention"), "<svg"));
 }
 
 TEST_CASE("escape: ordinary text and line breaks are unchanged") {

@@ -1,6 +1,4 @@
 // Heat maps of attention: in a terminal, as SVG, in an HTML page.
-#include "attune/report.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -59,7 +57,7 @@ void check_pictures(const Heatmap& map, fuzz::Choices& choices) {
   if (lines) check_terminal(*lines, colour);
   const auto svg = fuzz::accepted([&] { return report::svg(map, {.cell = 10}); });
   expect(svg && is_utf8(*svg), "svg: not UTF-8");
-  expect(is_utf8(pairs::drawings_page(map.caption, {{map, map.caption}})), "page: not UTF-8");
+  expect(is_utf8(report::page(map.caption, report::figure(map, map.caption))), "page: not UTF-8");
 }
 
 }  // namespace

@@ -290,35 +290,54 @@ TEST_CASE("heatmap: each cell has its weight as a tooltip") {
 
 TEST_CASE("heatmap: the source is at the top of the SVG, the target at the left") {
   const std::string image = svg(diagonal({"r"}, {"1", "2", "3"}));
-  const std::regex text(R"re(<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\w)</text>)re");
+  const std::regex text(R"re(<text transform="translate\(([\d.]+) ([\d.]+)\)">(\w)</text>)re");
   std::vector<std::smatch> found(std::sregex_iterator(image.begin(), image.end(), text), {});
   REQUIRE(found.size() == 6);  // with the two numbers of the legend
-  CHECK(found[0][3] == "r");
-  for (std::size_t i = 1; i < 4; ++i) {
-    CHECK(found[i][3] == std::to_string(i));
-    CHECK(found[i][2] == found[1][2]);
-    CHECK(std::stod(found[i][1]) > std::stod(found[i - 1][1]));
-    CHECK(std::stod(found[i][2]) < std::stod(found[0][2]));
+  CHECK(found[3][3] == "r");
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(found[i][3] == std::to_string(i + 1));
+    CHECK(found[i][2] == found[0][2]);
+    CHECK(std::stod(found[i][1]) > std::stod(found[i > 0 ? i - 1 : 3][1]));
+    CHECK(std::stod(found[i][2]) < std::stod(found[3][2]));
   }
 }
 
-TEST_CASE("heatmap: characters are upright in SVG, words are slanted") {
+TEST_CASE("heatmap: characters are upright in SVG, words run upwards, a cell apart") {
   CHECK_FALSE(contains(svg(diagonal({"a"}, code_points("日本語"))), "rotate("));
-  CHECK(count(svg(diagonal({"a"}, {"das", "Haus"})), "rotate(-45 ") == 2);
+  const std::string image = svg(diagonal({"a"}, {"das", "Haus"}), {.cell = 20});
+  const std::regex word(R"re(translate\(([\d.]+) [\d.]+\) rotate\(-90\))re");
+  std::vector<std::smatch> found(std::sregex_iterator(image.begin(), image.end(), word), {});
+  REQUIRE(found.size() == 2);
+  CHECK(std::stod(found[1][1]) - std::stod(found[0][1]) == doctest::Approx(20));
 }
 
-TEST_CASE("heatmap: a long label is truncated in the drawing, but not in the tooltip") {
+TEST_CASE("heatmap: an SVG of several maps has their captions and one legend") {
+  Heatmap first = diagonal({"a"}, {"b"}), second = diagonal({"c", "d"}, {"e"});
+  first.caption = "b → a", second.caption = "e → c d";
+  const std::string image = svg(std::vector{first, second});
+  CHECK(xml_error(image) == "");
+  CHECK(count(image, "role=\"img\"") == 2);
+  CHECK(image.find(">b → a</text>") < image.find(">e → c d</text>"));
+  CHECK(count(image, ">0</text>") == 1);
+  const auto height = [](const std::string& svg) {
+    return std::stod(svg.substr(svg.find(" height=\"") + 9));
+  };
+  CHECK(height(image) > height(svg(first)) + 36);
+}
+
+TEST_CASE("heatmap: a long label is truncated in the drawing, not in tooltip and description") {
   const std::string word(100, 'w');
   const std::string image = svg(diagonal({"a"}, {word}));
-  CHECK(count(image, word) == 1);
+  CHECK(count(image, word) == 2);
   CHECK(contains(image, "www…</text>"));
 }
 
-TEST_CASE("heatmap: the SVG uses the page's colours, with defaults for light and dark") {
+TEST_CASE("heatmap: an SVG has its colours for light and dark, and no rules for pages") {
   const std::string image = svg(diagonal({"a"}, {"b"}));
-  CHECK(contains(image, "var(--attune-ink,#"));
-  CHECK(contains(image, "var(--attune-heat,#"));
-  CHECK(contains(image, "@media (prefers-color-scheme:dark)"));
+  CHECK(contains(image, "fill: var(--heat)"));
+  CHECK(contains(image, "@media (prefers-color-scheme: dark)"));
+  CHECK_FALSE(contains(image, "body"));
+  CHECK_FALSE(contains(image, "figcaption"));
 }
 
 }  // namespace

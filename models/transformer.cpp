@@ -151,16 +151,16 @@ TransformerDecoder::Step TransformerDecoder::step(const Var& word, const State& 
 }
 
 DecoderSteps<Var, Var> TransformerDecoder::unroll(const Encoded& source, const Tensor& previous,
-                                                  const Mask& mask, bool weights) const {
+                                                  const Mask& mask, nn::Weights weights) const {
   DecoderSteps<Var, Var> all{.words = read(previous), .outputs = {}, .weights = {}};
   const nn::Layout words = words_of(mask), annotated = nn::Layout::packed(source.mask);
   const Var h = annotations(source, annotated);
   Var x = words.pack(target_.with_positions(all.words, 0));
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const bool asked = weights && attends_ && i == aligned_;
+    const bool asked = weights != nn::Weights::no && attends_ && i == aligned_;
     const auto memory =
         attends_ ? layers_[i].precompute(h, annotated) : nn::TransformerLayer::Memory{};
-    auto layer = layers_[i](x, words, memory, asked ? nn::Weights::mean : nn::Weights::no);
+    auto layer = layers_[i](x, words, memory, asked ? weights : nn::Weights::no);
     x = std::move(layer.y);
     for (Index t = 0; asked && t < previous.dim(0); ++t) all.weights.push_back(layer.weights[t]);
   }

@@ -98,7 +98,12 @@ class TransformerDecoder {
   Step step(const Var& word, const State& before) const;
   /// Teacher forcing: computes all steps in parallel, for previous tokens (T, B) and mask (T, B).
   DecoderSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, const Mask& mask,
-                                bool weights) const;
+                                bool weights) const {
+    return unroll(source, previous, mask, weights ? nn::Weights::mean : nn::Weights::no);
+  }
+  /// The same with the weights of each head, (K, S, B) per step, for Weights::per_head.
+  DecoderSteps<Var, Var> unroll(const Encoded& source, const Tensor& previous, const Mask& mask,
+                                nn::Weights weights) const;
   AffineLogits logits(const Var& words, const std::vector<Var>& outputs) const;
   State select(const State& state, const Tensor& rows) const;
 

@@ -1,6 +1,6 @@
 // The C++ part of attention.html. Models that the user selects train in parallel on the dates of dates.cpp or the sentences
-// of long_sentences.cpp. A page written by `attune report --live` runs the embedded checkpoint instead. worker.js calls the
-// functions at the end, which take and return JSON.
+// of long_sentences.cpp. The page starts with the embedded checkpoint: of dates.cpp, or of another model, which it only runs.
+// worker.js calls the functions at the end, which take and return JSON.
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -67,7 +67,9 @@ Options chosen(Options options, const models::Vocabularies& sizes, const Json& c
 
 struct Learner {
   Learner(const models::Vocabularies& sizes, const Json& choices)
-      : model(choices.value("model", "") == "encoder-decoder" ? last_state(sizes, choices)
+      : title(choices.value("title", "")),
+        model(choices.value("model", "") == "encoder-decoder" ? last_state(sizes, choices)
+              : choices.value("model", "") == "transformer"   ? with_heads(sizes)
                                                               : attending(sizes, choices)) {}
 
   models::Model attending(const models::Vocabularies& sizes, const Json& choices) {
@@ -84,6 +86,15 @@ struct Learner {
     const auto o = chosen(models::EncoderDecoderOptions(), sizes, choices);
     return models::EncoderDecoder(parameters, o);
   }
+  models::Model with_heads(const models::Vocabularies& sizes) {
+    transformer.emplace(parameters,
+                        models::TransformerOptions{.source_vocabulary = sizes.source,
+                                                   .target_vocabulary = sizes.target,
+                                                   .layer = {.size = 64, .heads = 4, .inner = 128},
+                                                   .encoder_layers = 2,
+                                                   .decoder_layers = 2});
+    return *transformer;
+  }
 
   double update(const text::Batch& batch, double rate) {
     const Var loss = models::loss(model, batch);
@@ -94,8 +105,10 @@ struct Learner {
     return loss.item();
   }
 
+  std::string title;
   nn::Parameters parameters{/*seed=*/1};
   std::shared_ptr<Watch> watch = std::make_shared<Watch>();
+  std::optional<models::Transformer> transformer;  // the model, if it is one
   models::Model model;
   nn::Adam adam{parameters};
 };
@@ -192,9 +205,23 @@ Json scores(const std::pair<Tensor, Tensor>& kept, Index S) {
   return all;
 }
 
+/// A heat map of the rows (S) of each step.
+std::string figure_of(const Json& answer, const std::vector<Tensor>& weights, std::string caption,
+                      const std::string& note, bool wrong) {
+  const Json& written = answer["beam"][0]["written"];
+  report::Heatmap map{{}, {}, {}, std::move(caption)};
+  for (std::size_t t = 0; t < written.size() && !weights.empty(); ++t) {
+    map.rows.push_back(written[t]);
+    for (const double w : weights[t].to_vector<double>()) map.weights.push_back(w);
+  }
+  if (!weights.empty()) map.columns = answer["source"];
+  return report::figure(map, note, wrong);
+}
+
 /// Predicts a line with beam size 4, then records each decoder step of the best hypothesis under teacher forcing.
 Json look_at(const text::Codec& source, const text::Codec& target, const models::Model& model,
-             Watch& watch, const std::string& line, Index longest) {
+             Watch& watch, const std::string& line, Index longest, const Learner* learner = nullptr,
+             const std::string& expected = "") {
   const NoGrad no_grad;
   const text::Sentence words = source.encode(line);
   if (words.empty()) throw Error("the text is empty");
@@ -226,6 +253,26 @@ Json look_at(const text::Codec& source, const text::Codec& target, const models:
     if (!watch.e.empty()) step["e"] = scores(watch.e[t], batch.source.dim(0));
     answer["steps"].push_back(step);
   }
+  const std::string text = answer["text"];
+  const bool wrong = !expected.empty() && text != expected;
+  const double p = std::exp(beam.front().log_probability);
+  std::vector<Tensor> alpha;
+  for (const Var& w : weights) alpha.push_back(w.value());
+  answer["figure"] = figure_of(
+      answer, alpha, line + " → " + text,
+      fmt::format("{}{}probability {:.3f}", wrong ? "✗ wrong; " : "",
+                  learner ? learner->title + "; " : "", p),
+      wrong);
+  answer["heads"] = "";
+  if (!learner || !learner->transformer) return answer;
+  const models::Transformer& transformer = *learner->transformer;
+  const auto heads = transformer.unroll(transformer.encode(batch.source, batch.source_mask),
+                                        batch.previous, batch.target_mask, nn::Weights::per_head);
+  for (Index k = 0; k < 4; ++k) {
+    for (std::size_t t = 0; t < alpha.size(); ++t) alpha[t] = heads.weights[t].value()[k];
+    answer["heads"] = answer["heads"].get<std::string>() +
+                      figure_of(answer, alpha, fmt::format("head {}", k + 1), "", false);
+  }
   return answer;
 }
 
@@ -245,12 +292,18 @@ const char* answer(const char* request, Make make) {
 
 extern "C" {
 
-/// {lesson, updates, rate, models: [options]} -> {parameters: [count of each model]}. Creates new
-/// models: Bahdanau, or EncoderDecoder if the option "model" is "encoder-decoder".
+/// {lesson, updates, rate, models: [options], trained} -> {parameters: [count of each model]}. Creates
+/// new models: EncoderDecoder or Transformer if the option "model" names them, else Bahdanau. If
+/// trained, the first one gets the weights of the checkpoint.
 EMSCRIPTEN_KEEPALIVE const char* begin(const char* request) {
   return answer(request, [](const Json& asked) {
     if (asked["lesson"] == "dates") dates = std::make_unique<DatesLesson>(asked);
     if (asked["lesson"] == "sentences") sentences = std::make_unique<SentencesLesson>(asked);
+    if (asked.value("trained", false)) {
+      Safetensors file;
+      for (const auto& [name, w] : *checkpoint->parameters) file.add(name, w.value());
+      nn::load_parameters(file, dates->learners.front().parameters);
+    }
     Json counts = Json::array();
     for (const Learner& learner : lesson_of(asked).learners)
       counts.push_back(learner.parameters.count());
@@ -284,12 +337,12 @@ EMSCRIPTEN_KEEPALIVE const char* evaluate(const char* request) {
   });
 }
 
-/// {lesson, line, model, overruled: [[step, α], ...]} -> the result of look_at.
+/// {lesson, line, model, overruled: [[step, α], ...], expected} -> the result of look_at.
 EMSCRIPTEN_KEEPALIVE const char* look(const char* request) {
   return answer(request, [](const Json& asked) {
     const std::string line = asked["line"];
     if (asked["lesson"] == "checkpoint") {
-      const auto& [parameters, model, codecs, metadata, checksum] = *checkpoint;
+      const auto& [parameters, model, codecs, metadata, checksum, shortlist] = *checkpoint;
       Index longest = 100;  // as in attune predict
       if (metadata.contains("longest-target")) {
         longest = nn::load_count(metadata, "longest-target");
@@ -306,18 +359,21 @@ EMSCRIPTEN_KEEPALIVE const char* look(const char* request) {
     } looking(*learner.watch);
     looking.watch.overruled = asked["overruled"];
     return look_at(dates->source, dates->target, learner.model, looking.watch,
-                   typed(line, dates->source).source, 12);
+                   typed(line, dates->source).source, 12, &learner, asked.value("expected", ""));
   });
 }
 
-/// {place, size} -> {parameters: count}. Loads a checkpoint from memory (address, bytes) and frees it.
+/// {place, size} -> {parameters: count, title}. Loads a checkpoint from memory (address, bytes) and frees it.
 EMSCRIPTEN_KEEPALIVE const char* open_checkpoint(const char* request) {
   return answer(request, [](const Json& asked) {
     const auto bytes = reinterpret_cast<std::byte*>(asked["place"].get<std::uintptr_t>());
     const std::unique_ptr<std::byte, decltype(&std::free)> owner(bytes, std::free);
     checkpoint = std::make_unique<models::LoadedModel<>>(models::load_from<>(
         load_safetensors(std::span<const std::byte>(bytes, asked["size"].get<std::size_t>()))));
-    return Json{{"parameters", checkpoint->parameters->count()}};
+    const auto trained = checkpoint->metadata.find("train");
+    const std::filesystem::path file = trained == checkpoint->metadata.end() ? "" : trained->second;
+    return Json{{"parameters", checkpoint->parameters->count()},
+                {"title", "A model" + (file.empty() ? "" : " of " + file.filename().string())}};
   });
 }
 

@@ -1,14 +1,7 @@
-// User interface of the page. Exchanges messages with worker.js.
+// User interface of the page. Exchanges messages with worker.js, and draws with models/text/report.js.
 const $ = (selector, inside = document) => inside.querySelector(selector);
 const worker = new Worker(URL.createObjectURL(new Blob([$('#worker').textContent], {type: 'text/javascript'})));
-const names = ['first', 'second'];  // CSS classes of the models
-
-/// An element with text content (not markup).
-function element(tag, className, text = '', inside = []) {
-  const made = Object.assign(document.createElement(tag), {className, textContent: text});
-  made.append(...inside);
-  return made;
-}
+const isDates = $('#checkpoint').dataset.lesson === 'dates';  // otherwise, the page only runs the checkpoint
 
 /// A slider from 0.
 function range(label, {max, step, value, disabled = false}) {
@@ -17,88 +10,31 @@ function range(label, {max, step, value, disabled = false}) {
   return made;
 }
 
+/// Marks an element as a part of the data flow.
+function partOf(part, made) {
+  made.dataset.part = part;
+  return made;
+}
+
+/// The elements that report::figure wrote.
+const figures = (html) => [...document.createRange().createContextualFragment(html).children];
 const visible = (c) => c === ' ' ? '␣' : c;
 /// Separator of tokens: none between characters.
 const between = (tokens) => tokens.some((token) => token.length > 2) ? ' ' : '';
 
-// ---- Heat maps
-
-/// Heat map of attention: rows are output tokens, columns input tokens. Pointing at a cell, or selecting it with the arrow keys,
-/// shows its weight.
-function heatMap(title, {line: read, text, source, steps, beam: [{written: output, probability}]}) {
-  const attends = steps[0].weights !== undefined, words = between([...source, ...output]) !== '';
-  const line = element('figcaption', '', '', [element('strong', '', `${read} → ${text}`), element('br', '')]);
-  line.append(element('span', '', `${title}: probability ${probability.toFixed(3)}`));
-  if (!attends) return element('figure', '', '', [line]);
-  const weight = (i, j) => steps[i].weights[j];
-  const grid = element('div', words ? 'map words' : 'map');
-  grid.style.gridTemplateColumns = words ? `auto repeat(${source.length}, minmax(0, 1.6rem))` : `repeat(${source.length + 1}, 1fr)`;
-  if (!words) grid.style.maxWidth = `${1.6 * (source.length + 1)}rem`;
-  const labels = source.map((c) => element('b', 'above', visible(c)));
-  const rows = output.map((c) => element('b', '', c));
-  grid.append(element('i', ''), ...labels);
-  const cells = output.map((_, i) => source.map((_, j) => {
-    const cell = element('i', '');
-    cell.style.setProperty('--weight', weight(i, j));
-    cell.onpointerenter = () => choose(i, j);
-    return cell;
-  }));
-  cells.forEach((row, i) => grid.append(rows[i], ...row));
-  let chosen;
-  function choose(i, j) {
-    for (const marked of grid.querySelectorAll('.marked')) marked.classList.remove('marked');
-    chosen = [i, j];
-    for (const one of [rows[i], labels[j], cells[i][j]]) one.classList.add('marked');
-    line.lastChild.textContent = `“${output[i]}” attends to “${source[j]}” with weight ${weight(i, j).toFixed(3)}`;
-  }
-  grid.onkeydown = (event) => {
-    const [down, right] = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key] ?? [];
-    if (down === undefined) return;
-    event.preventDefault();
-    const [i, j] = chosen ?? [-down, -right];
-    choose((i + down + output.length) % output.length, (j + right + source.length) % source.length);
-  };
-  grid.tabIndex = 0;
-  grid.setAttribute('role', 'application');
-  grid.setAttribute('aria-label', `Attention weights for ${read}, converted to ${text}; arrow keys select a cell`);
-  line.lastChild.setAttribute('aria-live', 'polite');
-  return element('figure', '', '', [line, grid]);
-}
-
-// ---- Charts
-
-/// Line chart of [x, y] points, x from 0 to `right`, y from 0 to 1. Lines with a name get a legend entry.
-function drawChart(place, right, unit, what, lines) {
-  const make = (tag, attributes, text = '') => {
-    const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
-    for (const name in attributes) made.setAttribute(name, attributes[name]);
-    made.textContent = text;
-    return made;
-  };
-  const svg = make('svg', {viewBox: '0 0 400 150', role: 'img', 'aria-label': what});
-  const x = (value) => 40 + 350 * value / right, y = (value) => 125 - 115 * value;
-  svg.append(make('polyline', {points: '40,10 40,125 390,125', class: 'axes'}));
-  for (const share of [0, .5, 1])
-    svg.append(make('text', {x: 36, y: y(share) + 4, 'text-anchor': 'end'}, `${100 * share} %`),
-               make('text', {x: x(share * right), y: 140, 'text-anchor': share === 1 ? 'end' : 'middle'}, share * right));
-  svg.append(make('text', {x: x(right * .75), y: 140, 'text-anchor': 'middle'}, unit));
-  for (const {points, style} of lines)
-    svg.append(make('polyline', {points: points.map((at) => `${x(at[0]).toFixed(1)},${y(at[1]).toFixed(1)}`).join(' '), class: style}));
-  place.replaceChildren(element('p', 'soft', what), svg, ...lines.filter(({name}) => name).map(
-    ({name, style}) => element('div', style, `— ${name}`)));
-}
-
 function allowTrying(on) {
   $('#date').disabled = $('#write').disabled = !on;
+  if (on) performance.mark('ready');
 }
 
 // ---- Lessons: models that train in parallel
 
-/// `models()` returns options and titles of the models; `draw` draws the worker's results.
+/// `models()` returns options and titles of the models, and whether the first one has the weights of the checkpoint; `draw` draws
+/// the worker's results.
 function lesson(name, models, draw, began) {
   const place = $(`[data-lesson=${name}]`), start = $('.start', place), again = $('.again', place);
   const progress = $('progress', place), status = $('.status', place), label = start.textContent;
-  const at = {running: false, curve: [], models: []};
+  const at = {running: false, trained: false, curve: [], models: []};
 
   function setRunning(on) {
     if (on) for (const other of Object.values(lessons)) other.pause();
@@ -108,20 +44,23 @@ function lesson(name, models, draw, began) {
     start.disabled = Boolean(done);
   }
   at.pause = () => at.running && setRunning(false);
-  at.begin = () => {
-    at.models = models();
+  at.begin = (fromCheckpoint = true) => {
+    const chosen = models();
+    at.models = chosen.models;
+    at.trained = fromCheckpoint && Boolean(chosen.trained);
     Object.values(lessons).forEach((other) => other.pause());
-    worker.postMessage(['begin', {lesson: name, models: at.models.map(({options}) => options)}]);
+    worker.postMessage(['begin', {lesson: name, trained: at.trained, models: at.models.map(({title, options}) => ({title, ...options}))}]);
   };
-  at.began = ({parameters, error}) => {
+  at.began = ({parameters, maps, error}) => {
     at.curve = [];
-    setRunning(false);
+    setRunning(at.running);
     start.disabled = Boolean(error);
     again.disabled = false;
     progress.value = 0;
-    status.textContent = error ?? `${parameters.map((n) => n.toLocaleString('en')).join(' and ')} parameters, not trained yet.`;
-    $('.chart', place).replaceChildren();
-    began();
+    status.textContent = error ?? `${parameters.map((n) => n.toLocaleString('en')).join(' and ')} parameters, ` +
+        (at.trained ? 'trained with 1,200 batches of 64 dates. “Train” starts from random weights.' : 'not trained yet.');
+    $('.chart-place', place).replaceChildren();
+    began(at.trained, maps);
   };
   at.show = (news) => {
     at.curve.push(news);
@@ -130,68 +69,79 @@ function lesson(name, models, draw, began) {
     status.textContent = `update ${step} of ${updates}, ${rate.toFixed(1)} per second` +
         (done ? `, ${Math.round(seconds)} s in all` : `, ${Math.round((updates - step) / rate)} s left`) +
         `; loss ${losses.map((loss) => loss.toFixed(3)).join(' and ')}`;
-    draw(at, news, $('.chart', place), status);
+    draw(at, news, $('.chart-place', place), status);
     if (done) setRunning(false);
   };
   start.onclick = () => {
+    if (at.trained) at.begin(false);
     setRunning(!at.running);
     worker.postMessage(at.running ? ['train', name] : ['pause']);
   };
-  again.onclick = at.begin;
+  again.onclick = () => at.begin(false);
   return at;
 }
 
 /// Accuracy and loss over the updates, and heat maps.
-function drawDates({curve, models}, news, chart, status) {
+function drawDates({curve, models}, news, place, status) {
   const evaluated = curve.filter((at) => at.evaluated), latest = evaluated.at(-1)?.evaluated;
-  const top = Math.max(...curve.flatMap(({losses}) => losses));
-  const what = `Accuracy on held-out dates; dotted: loss, from 0 to ${top.toFixed(1)}`;
-  drawChart(chart, news.updates, 'updates', what, models.flatMap(({title}, m) => [
-    {name: title, style: names[m], points: evaluated.map((at) => [at.step, at.evaluated.right[m]])},
-    {style: `${names[m]} loss`, points: curve.map((at) => [at.step, at.losses[m] / top])},
-  ]));
+  const series = (points) => models.map(({title}, m) => ({name: title, points: points(m)}));
+  place.replaceChildren(
+      lineChart({title: 'Held-out dates', unit: 'exactly right, percent'}, 'update', [news.updates],
+                series((m) => evaluated.map((at) => [at.step, 100 * at.evaluated.right[m]]))),
+      lineChart({title: 'Loss', unit: 'cross-entropy per character', log: true}, 'update', [news.updates],
+                series((m) => curve.map((at) => [at.step, at.losses[m]]))));
   if (latest)
     status.textContent += `; ${latest.right.map((right) => `${(100 * right).toFixed(1)} %`).join(' and ')} of ` +
         `${latest.of} held-out dates are exactly right`;
-  const maps = news.maps?.flatMap((date) => date.map((looked, m) => heatMap(models[m].title, looked)));
-  if (maps) $('#maps').replaceChildren(...maps);
+  if (news.maps) showMaps(news.maps);
   allowTrying(Boolean(latest));
 }
 
-/// Accuracy by length.
-function drawSentences({curve, models}, news, chart) {
-  const latest = curve.findLast((at) => at.evaluated)?.evaluated;
-  if (!latest) return;
-  const what = 'Correct words by sentence length';
-  drawChart(chart, 20, 'words in a sentence', what, models.map(({title}, m) => (
-    {name: title, style: names[m], points: latest.right[m].map(({length, right}) => [length, right])})));
+function showMaps(maps) {
+  $('#maps').replaceChildren(...maps.flat().flatMap(({figure}) => figures(figure)));
 }
 
-/// Options and titles of the selected models.
+/// Accuracy by length.
+function drawSentences({curve, models}, news, place) {
+  const latest = curve.findLast((at) => at.evaluated)?.evaluated;
+  if (latest)
+    place.replaceChildren(lineChart({title: 'Sentences by length', unit: 'correct words, percent'}, 'words of a sentence', [20], models.map(
+        ({title}, m) => ({name: title, points: latest.right[m].map(({length, right}) => [length, 100 * right])}))));
+}
+
+/// Options and titles of the selected models. The checkpoint is one of the first choices.
 function chosenModels() {
-  return [...document.querySelectorAll('#models fieldset:not([hidden])')].map((fieldset) => {
+  const fieldsets = [...document.querySelectorAll('#models fieldset:not([hidden])')];
+  const models = fieldsets.map((fieldset) => {
     const selects = [...fieldset.querySelectorAll('select')];
     const pairs = selects.flatMap(({value}) => value.split(' ').filter(Boolean).map((pair) => pair.split('=')));
     const [attention, window, cells] = selects.map((select) => select.selectedOptions[0].textContent.split(':')[0]);
     return {options: Object.fromEntries(pairs),
-            title: attention === 'none' ? `no attention, ${cells}` : `${attention}, ${window}, ${cells}`};
+            title: attention === 'Transformer' ? attention : attention === 'none' ? `no attention, ${cells}` : `${attention}, ${window}, ${cells}`};
   });
+  return {models, trained: fieldsets.length === 1 && [...fieldsets[0].querySelectorAll('select')].every(({selectedIndex}) => selectedIndex === 0)};
 }
 
 const lessons = {
-  dates: lesson('dates', chosenModels, drawDates, () => {
-    allowTrying(false);
-    for (const place of ['#maps', '#written']) $(place).replaceChildren();
+  dates: lesson('dates', chosenModels, drawDates, (trained, maps) => {
+    $('#written').replaceChildren();
+    showMaps(maps);
+    allowTrying(trained);
+    if (trained) tryOut();
   }),
-  sentences: lesson('sentences', () => [
+  sentences: lesson('sentences', () => ({models: [
     {title: 'with attention', options: {score: 'additive'}}, {title: 'without attention', options: {model: 'encoder-decoder'}}
-  ], drawSentences, () => {}),
+  ]}), drawSentences, () => {}),
 };
 
 for (const name of ['Model', 'Second model']) {
   const fieldset = $('#choices').content.cloneNode(true).firstElementChild;
   $('legend', fieldset).textContent = name;
-  fieldset.onchange = lessons.dates.begin;
+  fieldset.onchange = () => {
+    for (const other of ['window', 'cells'])  // of recurrent models
+      $(`[name=${other}]`, fieldset).disabled = $('[name=attention]', fieldset).value === 'model=transformer';
+    lessons.dates.begin();
+  };
   $('#models').append(fieldset);
 }
 const second = $('#models').lastElementChild;
@@ -204,14 +154,18 @@ $('#beside').onchange = () => {
 
 // ---- One date, step by step
 
-const live = JSON.parse($('#live').textContent.trim() || 'null');  // {title, checkpoint}: what attune report --live adds
-let tried = [];  // per model: {looked: its result, step: the decoder step shown, overruled: α set by the user}
+let tried = [];  // per model: {looked: its result, step: the decoder step shown, overruled: α set by the user, show: redraws}
 
-const triedModels = () => live ? [{title: live.title}] : lessons.dates.models;
+const triedModels = () => isDates ? lessons.dates.models : [{}];
 
 function look(model, overruled) {
-  worker.postMessage(['look', {lesson: live ? 'checkpoint' : 'dates', line: $('#date').value, model, overruled}]);
+  worker.postMessage(['look', {lesson: isDates ? 'dates' : 'checkpoint', line: $('#date').value, model, overruled}]);
   tried[model] = {...tried[model], overruled};
+}
+
+function tryOut() {
+  tried = [];
+  triedModels().forEach((_, model) => look(model, []));
 }
 
 /// α with weight j set to `value` and the others rescaled to sum to 1 - value.
@@ -220,34 +174,60 @@ function moved(weights, j, value) {
   return weights.map((weight, k) => k === j ? value : rest > 0 ? weight * (1 - value) / rest : (1 - value) / (weights.length - 1));
 }
 
-/// e, α and c of a step, and the most likely characters. A slider sets a weight; the decoder then continues with it.
+/// A picture of the data flow of a step. `told`: what each part does in this step.
+function flowOf(told) {
+  const parts = {decoder: 'decoder: state sᵢ, prediction yᵢ', context: 'context cᵢ = Σⱼ αᵢⱼ hⱼ', softmax: 'softmax: weights αᵢⱼ',
+                 score: 'score eᵢⱼ of sᵢ₋₁ and hⱼ', annotations: 'annotations hⱼ', encoder: 'encoder: reads both ways'};
+  const svg = svgElement('svg', {class: 'flow', viewBox: '0 0 360 330', role: 'group', 'aria-label': 'Data flow of this step'});
+  const arrow = (d) => svgElement('path', {d, 'marker-end': 'url(#head)'});
+  svg.append(svgElement('marker', {id: 'head', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
+                        svgElement('path', {d: 'M1 1L7 4L1 7'})),
+             arrow('M50 242H24V78H48'), arrow('M310 22H338V186H312'), svgElement('text', {x: 324, y: 110}, 'sᵢ₋₁'),
+             svgElement('text', {x: 36, y: 166}, 'hⱼ'));
+  Object.entries(parts).forEach(([part, name], i) => {
+    const y = 2 + 56 * i;
+    if (i) svg.append(arrow(`M180 ${y}V${y - 14}`));
+    svg.append(partOf(part, svgElement('g', {tabindex: 0}, svgElement('rect', {x: 50, y, width: 260, height: 42, rx: 8}),
+                                       svgElement('text', {x: 180, y: y + 18}, name), svgElement('text', {x: 180, y: y + 35, class: 'told'}, told[part] ?? ''))));
+  });
+  return svg;
+}
+
+/// The data flow of a step: e, α and c, and the most likely characters. A slider sets a weight; the decoder then continues with it.
 function stepView(model) {
   const {looked: {source, beam: [{written: output}], steps}, step: i, overruled} = tried[model];
   const {e, weights, likeliest} = steps[i];
   const before = output.slice(0, i).join(between(source)), writes = output[i] ?? 'the end';
   const what = `Step ${i + 1}: ${before ? `after “${before}”, ` : ''}the model predicts “${writes}”.`;
-  const view = element('div', '', '', [element('p', '', what)]);
+  const view = element('div', 'row'), numbers = element('div', '', element('p', '', what));
   if (weights) {
     const global = e?.every((score) => score !== null);
-    const row = (symbol, cells) => element('tr', '', '', [element('th', '', symbol), ...cells]);
-    const numbers = (list, digits) => list.map((x) => element('td', '', x?.toFixed(digits) ?? '·'));
+    const row = (part, symbol, cells) => partOf(part, element('tr', '', element('th', '', symbol), ...cells));
+    const rounded = (list, digits) => list.map((x) => element('td', '', x?.toFixed(digits) ?? '·'));
     const sliders = weights.map((weight, j) => {
       const slider = range(`Weight of ${source[j]}, position ${j + 1}`, {max: 1, step: .01, value: weight, disabled: !global});
       slider.onchange = () => look(model, [...overruled.filter(([step]) => step < i), [i, moved(weights, j, Number(slider.value))]]);
-      return element('td', '', '', [slider]);
+      return element('td', '', slider);
     });
-    view.append(element('div', 'wide', '', [element('table', 'step', '', [
-      row('', source.map((c) => element('th', '', visible(c)))),
-      ...(e ? [row('e', numbers(e, 1))] : []), row('α', numbers(weights, 2)), ...(e ? [row('', sliders)] : [])])]));
+    numbers.append(element('div', 'wide', element('table', 'step',
+      row('encoder', '', source.map((c) => element('th', '', visible(c)))),
+      ...(e ? [row('score', 'e', rounded(e, 1))] : []), row('softmax', 'α', rounded(weights, 2)), ...(e ? [row('softmax', '', sliders)] : []))));
     const terms = weights.map((weight, j) => [weight, j]).sort((a, b) => b[0] - a[0]).filter(([weight]) => weight >= .05);
-    view.append(element('p', '', `Context: c = ${terms.map(([weight, j]) => `${weight.toFixed(2)} h(${visible(source[j])})`).join(' + ')}` +
-        (terms.reduce((sum, [weight]) => sum + weight, 0) < .95 ? ' + …' : '')));
+    const sum = terms.map(([weight, j]) => `${weight.toFixed(2)} h(${visible(source[j])})`).join(' + ') +
+        (terms.reduce((sum, [weight]) => sum + weight, 0) < .95 ? ' + …' : '');
+    numbers.append(partOf('context', element('p', '', `Context: c = ${sum}`)));
+    const most = terms[0]?.[1];
+    view.append(flowOf({encoder: `${source.length} tokens`, annotations: `${source.length} vectors`,
+                        score: e ? `largest for “${visible(source[e.indexOf(Math.max(...e.filter((x) => x !== null)))])}”` : '',
+                        softmax: most === undefined ? '' : `“${visible(source[most])}” ${weights[most].toFixed(2)}`,
+                        context: sum.length < 42 ? sum : `${sum.slice(0, 38)} …`, decoder: `predicts “${writes}”`}));
   }
-  view.append(element('div', 'likeliest', '', likeliest.flatMap(([c, p]) => {
-    const meter = Object.assign(document.createElement('meter'), {value: p});
+  numbers.append(partOf('decoder', element('div', 'likeliest', ...likeliest.flatMap(([c, p]) => {
+    const meter = Object.assign(document.createElement('progress'), {value: p});
     meter.setAttribute('aria-label', `Probability of ${c}`);
     return [element('span', '', c), meter, element('span', '', p.toFixed(3))];
-  })));
+  }))));
+  view.append(numbers);
   return view;
 }
 
@@ -264,46 +244,62 @@ function beamTree(beam) {
       const group = lines.filter(({written}) => written[from] === token);
       const to = Math.max(shared(group), from), text = group[0].written.slice(from, to).join(between(group[0].written));
       if (group.length === 1 || to === from) return element('li', '', `${text || 'the end'}   ${group[0].probability.toFixed(4)}`);
-      return element('li', '', text, [element('ul', '', '', branches(group, to))]);
+      return element('li', '', text, element('ul', '', ...branches(group, to)));
     });
   }
-  return element('ul', 'tree', '', branches(beam, 0));
+  return element('ul', 'tree', ...branches(beam, 0));
 }
 
 function showTried() {
-  $('#written').replaceChildren(...tried.map(({looked, step, overruled}, model) => {
+  $('#written').replaceChildren(...tried.map((one, model) => {
+    const {looked, step, overruled} = one;
     if (looked.error) return element('p', 'error', looked.error);
     const slider = range('Step of the decoder', {max: looked.steps.length - 1, step: 1, value: step});
-    const view = element('div', '', '', [stepView(model)]);
-    slider.oninput = () => {
-      tried[model].step = Number(slider.value);
+    const view = element('div', '', stepView(model));
+    one.show = (at) => {
+      slider.value = one.step = at;
       view.replaceChildren(stepView(model));
     };
+    slider.oninput = () => one.show(Number(slider.value));
     const free = element('button', '', 'Reset to the weights of the model');
     free.onclick = () => look(model, []);
-    const {title} = triedModels()[model];
-    return element('section', '', '', [
-      heatMap(title, looked), element('h3', '', 'Step by step'), slider, view, ...(overruled.length ? [free] : []),
-      element('h3', '', 'Beam search: four hypotheses and their probabilities'), beamTree(looked.beam)]);
+    const section = element('section', '', element('div', 'figures', ...figures(looked.figure + looked.heads)), element('h3', '', 'Step by step'),
+                            slider, view, ...(overruled.length ? [free] : []),
+                            element('h3', '', 'Beam search: four hypotheses and their probabilities'), beamTree(looked.beam));
+    section.addEventListener('cell', ({detail}) => {  // of a heat map
+      one.show(detail.row);
+      light(section, 'softmax');
+    });
+    return section;
   }));
 }
 
+/// Lights up a part of the data flow, in the picture and in the numbers.
+function light(section, part) {
+  for (const one of section.querySelectorAll('[data-part]')) one.classList.toggle('lit', one.dataset.part === part);
+}
+for (const type of ['pointerover', 'focusin'])
+  $('#written').addEventListener(type, ({target}) => {
+    const one = target.closest('[data-part]');
+    if (one) light(one.closest('section'), one.dataset.part);
+  });
+
 $('#try').onsubmit = (event) => {
   event.preventDefault();
-  tried = [];
-  triedModels().forEach((_, model) => look(model, []));
+  tryOut();
 };
 
 // ---- The worker
 
 const heard = {
   ready: async () => {
-    if (!live) return Object.values(lessons).forEach((lesson) => lesson.begin());
-    const bytes = await (await unpacked(live.checkpoint)).arrayBuffer();
+    const bytes = await (await unpacked($('#checkpoint'))).arrayBuffer();
     worker.postMessage(['checkpoint', bytes], [bytes]);
   },
-  opened: ({parameters, error}) => {
+  opened: ({parameters, title, error}) => {
     $('#opened').textContent = error ?? `${parameters.toLocaleString('en')} parameters`;
+    if (isDates) return Object.values(lessons).forEach((lesson) => lesson.begin());
+    document.title = $('h1').textContent = title;
     allowTrying(!error);
   },
   began: (value) => lessons[value.lesson].began(value),
@@ -317,12 +313,11 @@ const heard = {
 worker.onmessage = ({data: [name, value]}) => heard[name](value);
 worker.onerror = (event) => $('.status').textContent = `The model has stopped: ${event.message}`;
 
-if (live) {
-  document.body.classList.add('live');
-  document.title = $('h1').textContent = live.title;
+if (!isDates) {
+  document.body.classList.add('other');
   $('#date').value = '';
 }
-const unpacked = (base64) => fetch(`data:;base64,${base64}`);
-unpacked($('#library').textContent.trim())
+const unpacked = ({textContent}) => fetch(`data:;base64,${textContent.trim()}`);
+unpacked($('#library'))
     .then(({body}) => new Response(body.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer())
     .then((wasm) => worker.postMessage(['library', wasm], [wasm]));

@@ -158,7 +158,7 @@ std::size_t resident_memory() {
 }
 
 std::string program_name() {
-#ifdef __linux__
+#if defined(__linux__) || defined(__EMSCRIPTEN__)
   return program_invocation_name;
 #else
   return ::getprogname();

@@ -77,25 +77,23 @@ struct Arguments {
 /// "; did you mean NAME?" for the name with the fewest edits from `typed`: at most two, and less than
 /// half of its letters. If there is none, `otherwise`.
 inline std::string did_you_mean(const std::string& typed, const std::vector<std::string>& names,
-                                const std::string& prefix, const std::string& otherwise) {
-  const auto letters = [](const std::string& text) {
-    return std::vector<std::int32_t>(text.begin(), text.end());
-  };
-  std::map<std::int64_t, std::string> by_edits;
+                                const std::string& otherwise) {
+  const auto letters = [](const std::string& s) { return std::vector<int>(s.begin(), s.end()); };
+  std::int64_t fewest = 3;
+  std::string nearest;
   for (const std::string& name : names) {
-    const std::int64_t longer = std::ssize(typed) - std::ssize(name);
-    if (std::abs(longer) > 2) continue;
+    if (std::abs(std::ssize(typed) - std::ssize(name)) >= fewest) continue;
     const std::int64_t count = metrics::edits(letters(typed), letters(name)).count();
-    if (count <= 2 && 2 * count < std::ssize(name)) by_edits.emplace(count, name);
+    if (count < fewest && 2 * count < std::ssize(name)) fewest = count, nearest = name;
   }
-  if (by_edits.empty()) return otherwise;
-  return "; did you mean " + prefix + by_edits.begin()->second + "?";
+  return nearest.empty() ? otherwise : "; did you mean " + nearest + "?";
 }
 inline std::string did_you_mean(const Given& given, const models::OptionList& options,
                                 const std::string& otherwise) {
+  const std::string dashes = given.place.empty() ? "--" : "";
   std::vector<std::string> names;
-  for (const models::Option& one : options) names.push_back(one.name);
-  return did_you_mean(given.name, names, given.place.empty() ? "--" : "", otherwise);
+  for (const models::Option& one : options) names.push_back(dashes + one.name);
+  return did_you_mean(dashes + given.name, names, otherwise);
 }
 
 /// Parses `--name value`, `--name=value`, and `--name` of a flag, whose value is "yes": an option

@@ -220,7 +220,7 @@ int run(const std::vector<std::string>& arguments) {
   for (const Command& one : commands)
     if (name == one.name) return one.run ? run_use(one, rest) : run_train(one, rest);
   throw Error(in_quotes(name) + " is not a command" +
-              examples::did_you_mean(name, names, "", ": " + expected));
+              examples::did_you_mean(name, names, ": " + expected));
 }
 
 }  // namespace

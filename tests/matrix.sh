@@ -103,7 +103,7 @@ not_in_node='*hread*,backends:*,simd?target:*,*DETECT_ANOMALY*,*warns?once*,writ
 wasm() {
   ln -sfn /usr/include/doctest build/page/headers
   export PKG_CONFIG_LIBDIR="$PWD/build/page" NODE_PATH=/usr/share/nodejs
-  export EMCC_CFLAGS="-isystem $PWD/build/page/headers -sNODERAWFS=1 -sERROR_ON_UNDEFINED_SYMBOLS=0"
+  export EMCC_CFLAGS="-include $PWD/examples/page/libcxx.hpp -isystem $PWD/build/page/headers -sNODERAWFS=1 -sERROR_ON_UNDEFINED_SYMBOLS=0"
   targets="tests/tensor/tensor_test.js tests/autograd/autograd_test.js tests/nn/nn_test.js"
   build wasm --cross-file examples/page/emscripten.ini -Dblas=disabled -Dmpi=disabled -Dsentencepiece=disabled \
     -Dexamples=disabled -Db_pch=false || return 1

@@ -21,6 +21,7 @@ for name in fmt libhwy nlohmann_json libxxhash; do
   printf 'Name: %s\nDescription: headers\nVersion: 1\nCflags: -I%s/headers\n' $name "$PWD/$out" >$out/$name.pc
 done
 export PKG_CONFIG_LIBDIR="$PWD/$out" NODE_PATH=/usr/share/nodejs
+export EMCC_CFLAGS="-include $PWD/examples/page/libcxx.hpp ${EMCC_CFLAGS-}"
 
 if [ ! -f $out/wasm/build.ninja ]; then
   meson setup $out/wasm --cross-file examples/page/emscripten.ini -Dblas=disabled -Dmpi=disabled \

@@ -66,6 +66,16 @@ aarch64() {
   check_dates qemu-aarch64-static "$PWD/build-aarch64/examples/dates"
 }
 
+# with_zig NAME TARGET MESON_ARGUMENT...: builds with zig and the libraries of subprojects/.
+with_zig() {
+  name=$1 target=$2
+  shift 2
+  examples/packages.sh tests
+  examples/packages.sh wraps
+  build "$name" --cross-file "$(tests/install/zig.sh "$target")" --wrap-mode=forcefallback -Dblas=disabled \
+    -Dsentencepiece=disabled -Dmpi=disabled -Dspeech=disabled -Db_pch=false "$@"
+}
+
 # check_dates COMMAND...: compares the checksum of a short training with that of other systems.
 check_dates() {
   checksum=$(sed -n 's/^CHECKSUM = "\(.*\)"/\1/p' tests/examples/scripts_test.py)

@@ -1,4 +1,6 @@
 // Errors of attune: invalid files, full disks, invalid lines.
+#include <csignal>
+
 #include <fmt/ranges.h>
 
 #include "attune_program.hpp"

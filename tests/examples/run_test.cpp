@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <set>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -258,11 +258,10 @@ Json look_at(const text::Codec& source, const text::Codec& target, const models:
   const double p = std::exp(beam.front().log_probability);
   std::vector<Tensor> alpha;
   for (const Var& w : weights) alpha.push_back(w.value());
-  answer["figure"] = figure_of(
-      answer, alpha, line + " → " + text,
-      fmt::format("{}{}probability {:.3f}", wrong ? "✗ wrong; " : "",
-                  learner ? learner->title + "; " : "", p),
-      wrong);
+  answer["figure"] = figure_of(answer, alpha, line + " → " + text,
+                               fmt::format("{}{}probability {:.3f}", wrong ? "✗ wrong; " : "",
+                                           learner ? learner->title + "; " : "", p),
+                               wrong);
   answer["heads"] = "";
   if (!learner || !learner->transformer) return answer;
   const models::Transformer& transformer = *learner->transformer;

@@ -8,7 +8,7 @@ Each command is run on them; its outputs and the reports, tables and logs that i
 """
 import array, json, math, os, pathlib, re, struct, subprocess, sys, tempfile, wave
 
-CONTROLS, TAG = "\x1b[31m\x9b\u202e\x7f", "</script>"
+CONTROLS, TAG = "\x1b[31m\x9b\u202e\x7f", "</script><i>"
 HOSTILE = CONTROLS + TAG
 # All control characters except line breaks and TABs.
 RAW = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")

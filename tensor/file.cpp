@@ -80,6 +80,7 @@ void make_directories(const std::filesystem::path& path) {
   for (auto at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path())
     missing.push_back(at);
   std::filesystem::create_directories(path, error);
+  if (error == std::errc::file_exists) error = std::make_error_code(std::errc::not_a_directory);
   if (error)
     throw Error(fmt::format("{}: cannot be created: {}", utf8_path(path), error.message()));
   for (const auto& made : missing) sync_directory_of(made);

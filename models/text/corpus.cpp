@@ -95,7 +95,7 @@ std::optional<std::string> LineReader::next() {
   const bool nothing = line == byte_order_mark && stream_->eof();
   if (!got || nothing) {
     // For libc++, a failed read is the end of the file.
-    if (!stream_->bad() && errno != EISDIR && errno != EIO) return std::nullopt;
+    if (!stream_->bad() && errno != EISDIR && errno != EBADF && errno != EIO) return std::nullopt;
     attune::fail(name_, "cannot be read: {}", std::strerror(errno ? errno : EIO));
   }
   ++number_;

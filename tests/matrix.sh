@@ -84,9 +84,10 @@ check_dates() {
 
 musl() {
   with_zig musl x86_64-linux-musl -Dcpp_link_args=-static || return 1
+  run_tests musl --suite tensor --suite autograd --suite nn --suite models --suite guides
+  run_tests musl forecast long_sentences hostile_text kill_resume
   # Streams of libc++ read a pipe given by name in blocks: attune predict --file PIPE waits for the end or for 4 KiB.
-  run_tests musl --suite tensor --suite autograd --suite nn --suite models --suite examples --suite guides \
-    '--test-args=-tce=*before?the?next?one*'
+  run_tests musl pairs '--test-args=-tce=*before?the?next?one*'
   check_dates "$PWD/build-musl/examples/dates"
 }
 

@@ -26,8 +26,7 @@ class Terminal {
     const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     std::vector<std::string> environment = environment_with({{"ATTUNE_THREADS", "1"}});
     std::erase_if(environment, [](const std::string& s) { return s.starts_with("COLUMNS="); });
-    const std::vector<char*> argv = pointers(arguments),
-                             envp = pointers(environment);
+    const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
     pid_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (pid_ < 0) throw std::runtime_error("forkpty");
     if (pid_ > 0) return;

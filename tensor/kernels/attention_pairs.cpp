@@ -175,8 +175,8 @@ void AttentionProblem::find_ranges() {
   for (std::size_t sentence = 0; sentence < seen.size(); ++sentence) {
     Seen& of = seen[sentence];
     const auto& positions = of.keys.positions;
-    const auto index_of =
-        [&](Index position) -> Index {  // of the first key at or after the position
+    // The index of the first key at or after the position.
+    const auto index_of = [&](Index position) -> Index {
       if (of.keys.count() == s) return position;
       return std::ranges::lower_bound(positions, position) - positions.begin();
     };

@@ -11,7 +11,7 @@ case $target in
   x86_64-linux-musl) system=linux ;;
   aarch64-linux-musl) system=linux wrapper=qemu-aarch64-static ;;
   x86_64-windows-gnu) system=windows wrapper=wine ;;
-  x86_64-macos | aarch64-macos) system=darwin linker='echo "ld: unknown option: --version" >&2; exit 1' ;;
+  x86_64-macos | aarch64-macos) system=darwin linker='echo "ld: unknown option: --version PROJECT:ld-1000" >&2; exit 1' ;;
   *) echo "$0: unknown target '$target'" >&2; exit 1 ;;
 esac
 
@@ -22,7 +22,7 @@ fi
 # Meson 1.0 does not know the name that zig's linker prints. Without optimisation, zig enables a sanitizer.
 cat >"$out/$target-c++" <<END
 #!/bin/sh
-case "\$*" in *-Wl,--version*) $linker ;; esac
+case "\$*" in *-Wl,--version* | *-Wl,-v) $linker ;; esac
 exec "$out/bin/python" -m ziglang c++ -target $target -fno-sanitize=undefined "\$@"
 END
 # Meson knows windres. Its options for a preprocessor follow the names of the files.

@@ -274,7 +274,7 @@ struct Speech {
 metrics::Edits evaluate(const Speech& speech, const Utterances& all, Index beam, bool prints) {
   std::map<std::string, metrics::Edits> errors;
   for (Index begin = 0, n = 0; begin < std::ssize(all); begin += n) {
-    n = std::min(batch_size, std::ssize(all) - begin);  // and at most 5 minutes of audio
+    n = std::min<Index>(batch_size, std::ssize(all) - begin);  // and at most 5 minutes of audio
     while (n > 1 && n * all[begin + n - 1].samples.dim(0) > 300 * speech.o.hz) n /= 2;
     const auto found = speech.recognise(std::span(all).subspan(begin, n), beam);
     for (Index i = 0; i < n; ++i) {

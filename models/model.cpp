@@ -33,7 +33,7 @@ Tensor OutputSubsets::logits(const AffineLogits& all) {
   Index width = 0;
   for (const std::size_t sentence : sentences_) {
     const std::vector<std::int32_t>& ids = ids_[sentence];
-    width = std::max(width, std::ssize(ids));
+    width = std::max<Index>(width, std::ssize(ids));
     if (!ids.empty() && (ids.front() < 0 || ids.back() >= v))
       fail("OutputSubsets", "the tokens {} to {} are not in 0 to {}", ids.front(), ids.back(),
            v - 1);

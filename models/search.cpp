@@ -139,7 +139,7 @@ class LogProbabilities {
   explicit LogProbabilities(std::span<const T> x) : x_(x) {
     const auto blocks_of = [&](Index width, const auto& body) {
       for (Index at = 0; at < std::ssize(x); at += width)
-        body(x.data() + at, std::min(width, std::ssize(x) - at));
+        body(x.data() + at, std::min<Index>(width, std::ssize(x) - at));
     };
     blocks_of(block, [&](const T* from, Index n) { largest_.push_back(simd::largest(from, n)); });
     shift_ = std::max(std::ranges::max(largest_), std::numeric_limits<T>::lowest());
@@ -169,7 +169,7 @@ class LogProbabilities {
       const T largest = of(largest_[i]);
       if (largest < least || skips(largest)) continue;
       const Index begin = static_cast<Index>(i) * block;
-      for (Index word = begin; word < std::min(std::ssize(x_), begin + block); ++word)
+      for (Index word = begin; word < std::min<Index>(std::ssize(x_), begin + block); ++word)
         if ((*this)[word] >= least) body(word, (*this)[word]);
     }
   }

@@ -551,7 +551,7 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
     const text::Pair pair{codecs.source.encode(source), codecs.target.encode(target)};
     sources_.add(pair.source), targets_.add(pair.target);
     lengths_.push_back(lengths_of(pair));
-    longest_target_ = std::max(longest_target_, std::ssize(pair.target));
+    longest_target_ = std::max<Index>(longest_target_, std::ssize(pair.target));
     fingerprint_.add(pair.source).add(pair.target);
     if (alignments) {
       const text::Alignment links = links_of(words, *lines, source, target, reader);

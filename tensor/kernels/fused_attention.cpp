@@ -80,7 +80,7 @@ class HeadWork {
   void forward(Index pair, Index begin, Index end, T* y_data, T* norms) {
     taken_ = 0;
     const std::span<const Range> ranges = p_.ranges(pair);
-    end = std::min(end, std::ssize(ranges));
+    end = std::min<Index>(end, std::ssize(ranges));
     if (begin >= end) return;
     const Range all = detail::span_of(ranges.subspan(begin, end - begin));
     const Index lowest = all.from / block_ * block_, n = all.until - lowest;

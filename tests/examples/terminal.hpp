@@ -13,8 +13,9 @@
 #include <unistd.h>
 #if __has_include(<pty.h>)
 #include <pty.h>
-#else  // macOS
-#include <util.h>
+#else  // macOS, whose <util.h> has the name of a header of ICU
+#include <termios.h>
+extern "C" int forkpty(int*, char*, const termios*, const winsize*);
 #endif
 
 #include "support/posix.hpp"

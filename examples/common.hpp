@@ -244,7 +244,7 @@ inline void require_writable(const std::filesystem::path& path,
   // A regular file is replaced by a new one in its directory; a pipe or device is written directly.
   const bool itself = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  if (error == 0 && !platform::is_writable((itself ? path : directory).string())) error = errno;
+  if (error == 0 && !platform::is_writable(itself ? path : directory)) error = errno;
   if (error != 0) fail(path.string(), fmt::format("cannot be written: {}", std::strerror(error)));
   std::error_code none;  // a missing input is reported when it is read
   for (const auto& other : others) {

@@ -24,7 +24,7 @@ using platform::File;
 
 bool write_parts(const std::filesystem::path& path, std::span<const std::string_view> parts,
                  unsigned permissions = 0644) {
-  File file(utf8_path(path), File::Access::overwrite, permissions);
+  File file(path, File::Access::overwrite, permissions);
   if (!file.is_open()) return false;
   for (const std::string_view part : parts)
     if (!file.write(part)) return false;
@@ -33,8 +33,7 @@ bool write_parts(const std::filesystem::path& path, std::span<const std::string_
 
 /// Syncs a new or renamed directory entry to the disk, unless the directory may not be read.
 void sync_directory_of(const std::filesystem::path& path) {
-  File directory(path.has_parent_path() ? utf8_path(path.parent_path()) : ".",
-                 File::Access::directory);
+  File directory(path.has_parent_path() ? path.parent_path() : ".", File::Access::directory);
   if (directory.is_open() ? !directory.sync() : errno != EACCES)
     fail_with_errno(path, "its directory cannot be flushed to the disk");
 }
@@ -65,7 +64,7 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
   if (!write_parts(temporary, parts, permissions)) {
     error.assign(errno, std::generic_category());
   } else {
-    error = platform::replace_file(utf8_path(temporary), utf8_path(file));
+    error = platform::replace_file(temporary, file);
   }
   if (error) {
     std::filesystem::remove(temporary, none);
@@ -102,7 +101,7 @@ void remove_unfinished(const std::filesystem::path& directory) {
 }
 
 std::string read_file(const std::filesystem::path& path, std::size_t most) try {
-  File file(utf8_path(path), File::Access::read);
+  File file(path, File::Access::read);
   if (!file.is_open()) fail_with_errno(path, "cannot be read");
   std::string contents;
   std::vector<char> chunk(1 << 16);
@@ -119,7 +118,7 @@ std::string read_file(const std::filesystem::path& path, std::size_t most) try {
 }
 
 InputFile::InputFile(const std::filesystem::path& path) {
-  const auto file = std::make_shared<File>(utf8_path(path), File::Access::read_at_once);
+  const auto file = std::make_shared<File>(path, File::Access::read_at_once);
   if (!file->is_open()) fail_with_errno(path, "cannot be read");
   const std::optional<std::size_t> bytes = file->size();
   if (!bytes) fail(utf8_path(path), "not a regular file");

@@ -2,11 +2,12 @@
 // macOS, WebAssembly) and platform_windows.cpp. Signals and child processes of the program attune
 // are in examples/attune/processes_*.cpp.
 //
-// Paths are in UTF-8. If a call of the system fails, functions return false, null or -1, and errno
+// If a call of the system fails, functions return false, null or -1, and errno
 // has the reason.
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,7 +26,7 @@ class File {
   /// `overwrite` creates or empties the file.
   enum class Access { read, read_at_once, directory, overwrite };
   /// `permissions` are those of a new file.
-  explicit File(const std::string& path, Access access, unsigned permissions = 0644);
+  explicit File(const std::filesystem::path& path, Access access, unsigned permissions = 0644);
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   ~File() { close(); }
@@ -49,11 +50,11 @@ class File {
 };
 
 /// True if this process may write the file, or create files in the directory.
-bool is_writable(const std::string& path);
+bool is_writable(const std::filesystem::path& path);
 
 /// Renames a file, and replaces the one at `to`. Windows refuses that while another process reads
 /// the old file, so it is tried for up to a second there.
-std::error_code replace_file(const std::string& from, const std::string& to);
+std::error_code replace_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// Holds an exclusive lock on a file that names its owner. The destructor removes the file, and the
 /// system releases the lock when the process ends.
@@ -61,7 +62,7 @@ class FileLock {
  public:
   enum class State { locked, in_use, unsupported, not_created };
   /// Creates and locks the file, and writes `owner` to it.
-  FileLock(std::string path, std::string_view owner);
+  FileLock(std::filesystem::path path, std::string_view owner);
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock();
@@ -71,7 +72,7 @@ class FileLock {
   std::string reason() const { return reason_; }
 
  private:
-  std::string path_;
+  std::filesystem::path path_;
   int file_ = -1;
   State state_ = State::locked;
   std::string reason_;

@@ -50,7 +50,7 @@ constexpr int flags[] = {O_RDONLY, O_RDONLY | O_NONBLOCK | O_NOCTTY, O_RDONLY | 
                          O_WRONLY | O_CREAT | O_TRUNC};
 
 /// True if `path` still names the open file: the previous owner of the lock may have removed it.
-bool is_at(int file, const std::string& path) {
+bool is_at(int file, const std::filesystem::path& path) {
   struct stat open {
   }, there{};
   return ::fstat(file, &open) == 0 && ::stat(path.c_str(), &there) == 0 &&
@@ -59,7 +59,7 @@ bool is_at(int file, const std::string& path) {
 
 }  // namespace
 
-File::File(const std::string& path, Access access, unsigned permissions)
+File::File(const std::filesystem::path& path, Access access, unsigned permissions)
     : number_(::open(path.c_str(), flags[static_cast<int>(access)] | O_CLOEXEC, permissions)) {}
 
 std::optional<std::size_t> File::size() const {
@@ -89,15 +89,15 @@ bool File::sync() { return ::fsync(number_) == 0 || errno == EINVAL || errno == 
 
 bool File::close() { return !is_open() || ::close(std::exchange(number_, -1)) == 0; }
 
-bool is_writable(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }
+bool is_writable(const std::filesystem::path& path) { return ::access(path.c_str(), W_OK) == 0; }
 
-std::error_code replace_file(const std::string& from, const std::string& to) {
+std::error_code replace_file(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;
   std::filesystem::rename(from, to, error);
   return error;
 }
 
-FileLock::FileLock(std::string path, std::string_view owner) : path_(std::move(path)) {
+FileLock::FileLock(std::filesystem::path path, std::string_view owner) : path_(std::move(path)) {
   do {
     if (file_ >= 0) ::close(file_);
     file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

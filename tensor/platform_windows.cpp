@@ -25,10 +25,6 @@
 namespace attune::platform {
 namespace {
 
-std::filesystem::path path_of(std::string_view utf8) {
-  return std::u8string(utf8.begin(), utf8.end());
-}
-
 /// errno for the last error of the system.
 int last_error() {
   switch (GetLastError()) {
@@ -53,8 +49,9 @@ int last_error() {
 }
 
 /// Opens a file and returns its descriptor, or -1. Its HANDLE is not inherited by child processes.
-int open_file(std::string_view path, DWORD access, DWORD sharing, DWORD creation, DWORD flags = 0) {
-  const HANDLE handle = CreateFileW(path_of(path).c_str(), access, sharing, nullptr, creation,
+int open_file(const std::filesystem::path& path, DWORD access, DWORD sharing, DWORD creation,
+              DWORD flags = 0) {
+  const HANDLE handle = CreateFileW(path.c_str(), access, sharing, nullptr, creation,
                                     FILE_ATTRIBUTE_NORMAL | flags, nullptr);
   if (handle != INVALID_HANDLE_VALUE)
     return _open_osfhandle(reinterpret_cast<std::intptr_t>(handle), _O_BINARY);
@@ -77,7 +74,7 @@ HANDLE standard_stream(Stream stream) {
 
 }  // namespace
 
-File::File(const std::string& path, Access access, unsigned)
+File::File(const std::filesystem::path& path, Access access, unsigned)
     : number_(access == Access::overwrite
                   ? open_file(path, GENERIC_WRITE, share_all, CREATE_ALWAYS)
                   : open_file(path, GENERIC_READ, share_all, OPEN_EXISTING)) {
@@ -121,19 +118,19 @@ bool File::sync() {
 
 bool File::close() { return !is_open() || _close(std::exchange(number_, -1)) == 0; }
 
-bool is_writable(const std::string& path) { return _waccess(path_of(path).c_str(), 2) == 0; }
+bool is_writable(const std::filesystem::path& path) { return _waccess(path.c_str(), 2) == 0; }
 
-std::error_code replace_file(const std::string& from, const std::string& to) {
+std::error_code replace_file(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;
   for (int tries = 0; tries < 100; ++tries) {
-    std::filesystem::rename(path_of(from), path_of(to), error);
+    std::filesystem::rename(from, to, error);
     if (error != std::errc::permission_denied && error != std::errc::device_or_resource_busy) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return error;
 }
 
-FileLock::FileLock(std::string path, std::string_view owner) : path_(std::move(path)) {
+FileLock::FileLock(std::filesystem::path path, std::string_view owner) : path_(std::move(path)) {
   // While it is open, only readers may open it; the system deletes it when it is closed.
   file_ = open_file(path_, GENERIC_READ | GENERIC_WRITE | DELETE,
                     FILE_SHARE_READ | FILE_SHARE_DELETE, CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE);
@@ -254,7 +251,8 @@ void release(void* memory) { _aligned_free(memory); }
 const char* const openblas_library = "libopenblas.dll";
 
 void* load_library(const std::string& name, std::string& error) {
-  const HMODULE library = LoadLibraryW(path_of(name).c_str());
+  const HMODULE library =
+      LoadLibraryW(std::filesystem::path(std::u8string(name.begin(), name.end())).c_str());
   if (!library) error = std::system_category().message(static_cast<int>(GetLastError()));
   return library;
 }

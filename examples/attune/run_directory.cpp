@@ -47,7 +47,7 @@ void fail_foreign(const std::filesystem::path& path) {
 }
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
-    : lock_((directory / "attune.lock").string(),
+    : lock_(directory / "attune.lock",
             fmt::format("process {} on host {}\n", platform::process_id(), platform::host_name())) {
   using State = platform::FileLock::State;
   const std::string path = directory.string();
@@ -66,7 +66,7 @@ RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) 
   std::error_code none;
   const std::filesystem::path there = nearest_existing(path_);
   int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
-  if (error == 0 && !platform::is_writable(there.string())) error = errno;
+  if (error == 0 && !platform::is_writable(there)) error = errno;
   if (error != 0)
     fail(path_.string(), fmt::format("cannot create the directory: {}", std::strerror(error)));
   if (std::filesystem::exists(path_)) lock_.emplace(path_);

@@ -131,7 +131,7 @@ V spread(const V& dy, const Shape& shape, const Axes& axes) {
   return broadcast_to(reshape(dy, kept), shape);
 }
 
-std::vector<Tensor> values_of(const std::vector<Var>& vars) {
+std::vector<Tensor> values_of(std::span<const Var> vars) {
   std::vector<Tensor> values;
   for (const Var& var : vars) values.push_back(var.value());
   return values;
@@ -485,7 +485,7 @@ Var transpose(const Var& x, Integer axis_a, Integer axis_b) {
   });
 }
 
-Var concat(const std::vector<Var>& parts, Integer axis) {
+Var concat(std::span<const Var> parts, Integer axis) {
   Recording result = record("concat", concat(values_of(parts), axis));
   Index begin = 0;
   for (const Var& part : parts) {
@@ -496,7 +496,7 @@ Var concat(const std::vector<Var>& parts, Integer axis) {
   return result;
 }
 
-Var stack(const std::vector<Var>& parts, Integer axis) {
+Var stack(std::span<const Var> parts, Integer axis) {
   const Tensor y = stack(values_of(parts), axis);
   axis = y.shape().axis(axis);
   Recording result = record("stack", y);

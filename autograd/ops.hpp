@@ -2,7 +2,8 @@
 // composed of them. Binary ones broadcast as in NumPy. All take f32 or f64.
 #pragma once
 
-#include <vector>
+#include <initializer_list>
+#include <span>
 
 #include <attune/autograd/var.hpp>
 #include <attune/tensor/arrange.hpp>
@@ -87,8 +88,14 @@ Var slice(const Var& x, Integer axis, Integer begin, Integer end);
 Var broadcast_to(const Var& x, const Shape& shape);
 Var permute(const Var& x, const Axes& axes);
 Var transpose(const Var& x, Integer axis_a, Integer axis_b);
-Var concat(const std::vector<Var>& parts, Integer axis);
-Var stack(const std::vector<Var>& parts, Integer axis = 0);
+Var concat(std::span<const Var> parts, Integer axis);
+inline Var concat(std::initializer_list<Var> parts, Integer axis) {
+  return concat(std::span(parts.begin(), parts.size()), axis);
+}
+Var stack(std::span<const Var> parts, Integer axis = 0);
+inline Var stack(std::initializer_list<Var> parts, Integer axis = 0) {
+  return stack(std::span(parts.begin(), parts.size()), axis);
+}
 Var pad(const Var& x, Integer axis, Integer before, Integer after, double value = 0);
 Var cumsum(const Var& x, Integer axis, Direction direction = Direction::forward);
 Var cumprod(const Var& x, Integer axis);

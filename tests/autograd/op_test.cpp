@@ -177,7 +177,7 @@ TEST_CASE("Ops: errors name the operation and both shapes, axes and dtypes") {
   CHECK_ERROR("batched_matmul: shapes do not fit: (3, 2) x (3, 4)ᵀ",
               batched_matmul(a, b, {.b = true}));
   CHECK_ERROR("maxout: the last axis of (2, 3) does not divide into pairs", maxout(zeros({2, 3})));
-  CHECK_ERROR("concat: there are no parts", concat({}, 0));
+  CHECK_ERROR("concat: there are no parts", concat(std::vector<Var>(), 0));
   CHECK_ERROR("split: the extent of axis 0 of (3, 2) is not 1 + 4", split(a, {1, 4}, 0));
   CHECK_ERROR("split: the extent of axis 0 of (3, 2) is not 4 + -1", split(a, {4, -1}, 0));
   CHECK_ERROR("split: there is no axis 2 in (3, 2)", split(a, {3, 3}, 2));

@@ -83,6 +83,8 @@ TEST_CASE("chunk, split, slice: parts of an axis") {
   const auto [first, second, third] = split(x, {2, 0, 5}, -1);
   CHECK(identical(third.value(), slice(x, 1, 2).value()));
   CHECK(second.shape() == Shape{2, 0});
+  const std::array halves = split<2>(x, 0);
+  CHECK(identical(concat(halves, 0).value(), x.value()));
   const auto [a, b] = split<2>(x.value(), 0);
   CHECK(identical(concat({a, b}, 0), x.value()));
   CHECK(identical(slice(x.value(), 1, -3), slice(x.value(), 1, 4, 7)));

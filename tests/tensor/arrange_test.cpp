@@ -104,7 +104,7 @@ TEST_CASE("concat: joins parts along any axis; other extents must agree") {
               concat({zeros({2, 3}), zeros({2})}, 0));
   CHECK_ERROR("concat: dtypes differ: f32 (2) and f64 (2)",
               concat({zeros({2}), zeros({2}, DType::f64)}, 0));
-  CHECK_ERROR("concat: there are no parts", concat({}, 0));
+  CHECK_ERROR("concat: there are no parts", concat(std::vector<Tensor>(), 0));
   CHECK_THROWS_AS(concat({scalar(1)}, 0), Error);
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("stack: tensors become indices of a new axis") {
   CHECK(identical(stack({a, b, a}), reals({3, 2}, {1, 2, 3, 4, 1, 2})));
   CHECK(identical(stack({scalar(5), scalar(6)}), Tensor::of<float>({2}, {5, 6})));
   CHECK_ERROR("stack: shapes (2, 1) and (1, 2) differ", stack({zeros({2, 1}), zeros({1, 2})}));
-  CHECK_ERROR("stack: there are no parts", stack({}));
+  CHECK_ERROR("stack: there are no parts", stack(std::vector<Tensor>()));
 }
 
 TEST_CASE(

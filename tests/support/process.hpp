@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -30,15 +29,13 @@ struct ProcessResult {
 /// signal is Ctrl-Break (SIGINT) or terminates the program.
 ProcessResult run_process(std::vector<std::string> arguments, const ProcessOptions& options = {});
 
-/// Path of the running program.
-std::string this_program();
+/// The command that starts the running program.
+std::vector<std::string> this_program();
 
 /// Runs one hidden test case of this test program in a process of its own.
 inline ProcessResult run_test_case(const std::string& name, const ProcessOptions& options = {}) {
-  std::vector<std::string> arguments = {this_program(), "--no-skip", "--test-case=" + name};
-  // For programs of another architecture, meson provides the name of the emulator.
-  if (const char* emulator = std::getenv("MESON_EXE_WRAPPER"))
-    arguments.insert(arguments.begin(), emulator);
+  std::vector<std::string> arguments = this_program();
+  arguments.insert(arguments.end(), {"--no-skip", "--test-case=" + name});
   const ProcessResult result = run_process(std::move(arguments), options);
   if (result.out.find("test cases: 0 |") != result.out.npos)
     throw std::runtime_error("there is no test case " + name);

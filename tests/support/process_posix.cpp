@@ -1,6 +1,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -22,13 +23,16 @@
 
 namespace attune::test {
 
-std::string this_program() {
+std::vector<std::string> this_program() {
 #ifdef __APPLE__
   char path[4096];
   std::uint32_t size = sizeof path;
-  return _NSGetExecutablePath(path, &size) == 0 ? path : "";
+  return {_NSGetExecutablePath(path, &size) == 0 ? path : ""};
 #else
-  return std::filesystem::read_symlink("/proc/self/exe");
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe");
+  // For programs of another architecture, meson provides the name of the emulator.
+  const char* emulator = std::getenv("MESON_EXE_WRAPPER");
+  return emulator ? std::vector<std::string>{emulator, path} : std::vector{path};
 #endif
 }
 

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -47,11 +48,11 @@ std::string read(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string this_program() {
+std::vector<std::string> this_program() {
   wchar_t path[4096];
   const std::filesystem::path all(path, path + GetModuleFileNameW(nullptr, path, std::size(path)));
   const std::u8string text = all.u8string();
-  return {text.begin(), text.end()};
+  return {std::string(text.begin(), text.end())};
 }
 
 ProcessResult run_process(std::vector<std::string> arguments, const ProcessOptions& options) {

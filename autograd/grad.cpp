@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
@@ -18,6 +19,37 @@ void SlotOf<Var>::add_product(const Var& a, const Var& b, Integer column) {
   const Var product = matmul(reshape(a, {-1, a.dim(-1)}), reshape(b, {-1, b.dim(-1)}), {.a = true});
   add(product.shape() == shape_ ? product
                                 : pad(product, 1, column, shape_[1] - column - product.dim(1)));
+}
+
+void SlotOf<Var>::add_slice(const Var& gradient, Integer axis, Integer begin) {
+  slices_.push_back({gradient, shape_.axis(axis), begin});
+}
+
+Var SlotOf<Var>::sum() {
+  std::ranges::stable_sort(slices_, {}, [](auto& one) { return std::pair(one.axis, one.begin); });
+  while (!slices_.empty()) {  // concatenates slices that do not overlap, with zeros between them
+    const int axis = slices_.front().axis;
+    const DType dtype = slices_.front().gradient.dtype();
+    std::vector<Var> parts;
+    Index end = 0;
+    const auto fill = [&](Index to) {
+      if (to > end) parts.push_back(zeros(shape_.with(axis, to - end), dtype));
+    };
+    std::vector<Slice> overlapping;
+    for (Slice& one : slices_) {
+      if (one.axis != axis || one.begin < end) {
+        overlapping.push_back(std::move(one));
+        continue;
+      }
+      fill(one.begin);
+      end = one.begin + one.gradient.dim(axis);
+      parts.push_back(std::move(one.gradient));
+    }
+    fill(shape_[axis]);
+    add(parts.size() == 1 ? parts[0] : concat(parts, axis));
+    slices_ = std::move(overlapping);
+  }
+  return sum_;
 }
 
 namespace {
@@ -53,7 +85,7 @@ class GradWalk {
   }
 
   /// The gradient of x; undefined if no result depends on it.
-  Var of(const Var& x) const {
+  Var of(const Var& x) {
     const auto at = slots_.find(x.node().get());
     return at == slots_.end() ? Var() : at->second[x.output()].sum();
   }
@@ -74,7 +106,7 @@ class GradWalk {
     const auto at = slots_.find(node.get());
     if (at == slots_.end()) return;
     std::vector<Var> dy;
-    for (const SlotOf<Var>& one : at->second) dy.push_back(one.sum());
+    for (SlotOf<Var>& one : at->second) dy.push_back(one.sum());
     const detail::ScopedValue scope(detail::thread_state.pullback, {node->operation, node->id});
     const bool requested = requested_.contains(node.get());
     if (requested && ends_at_x_) return;
@@ -124,7 +156,7 @@ void record_definition(std::span<const Target> inputs, std::span<const Tensor> v
     in[i] = alias(in[i]);
     if (dx[i]) requested.push_back(in[i]);
   }
-  const GradWalk walk(definition(in), dy, requested, true);
+  GradWalk walk(definition(in), dy, requested, true);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!dx[i]) continue;
     const Var gradient = walk.of(in[i]);
@@ -160,7 +192,7 @@ struct RecomputeEdge final : Edge {
     std::vector<Var> of;
     for (const Target& input : ends) of.emplace_back(Tensor(), input.node, input.output);
     const Var y = compute();
-    const GradWalk walk(std::span(&y, 1), dy, of, true);
+    GradWalk walk(std::span(&y, 1), dy, of, true);
     for (std::size_t i = 0; i < of.size(); ++i) {
       const Var gradient = dx[i] ? walk.of(of[i]) : Var();
       if (gradient.defined())
@@ -208,7 +240,7 @@ std::vector<Var> grad(const Var& y, const std::vector<Var>& x, const Var& dy) {
   for (std::size_t i = 0; i < x.size(); ++i)
     if (!x[i].requires_gradient())
       fail("grad", "x number {} is a constant: {}", i, describe(x[i].value()));
-  const GradWalk walk(std::span(&y, 1), std::span(&dy, 1), x);
+  GradWalk walk(std::span(&y, 1), std::span(&dy, 1), x);
   if (!walk.leads(y))
     fail("grad", "the result depends on none of the {} inputs, or was computed under NoGrad",
          x.size());

@@ -109,6 +109,10 @@ void GradientSlot::add(Tensor gradient) {
   add_in_place(accumulator(), gradient);
 }
 
+void GradientSlot::add_slice(const Tensor& gradient, Integer axis, Integer begin) {
+  add_to_slice(accumulator(), gradient, axis, begin);
+}
+
 Tensor& GradientSlot::accumulator() & {
   if (!sum_.defined()) {
     sum_ = zeros(shape_, dtype_);

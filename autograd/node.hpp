@@ -35,6 +35,9 @@ class SlotOf<Tensor> {
   /// recurrence gets its gradient from one product over all steps, instead of many thin ones.
   void add_product(Tensor a, Tensor b, Integer column = 0);
 
+  /// dx[begin : begin + n] += gradient along the axis, of extent n.
+  void add_slice(const Tensor& gradient, Integer axis, Integer begin);
+
   /// The sum so far (zeros at first), for kernels that add to it in place.
   Tensor& accumulator() &;
 

@@ -457,13 +457,8 @@ Var slice(const Var& x, Integer axis, Integer begin, Integer end) {
   const Index n = x.dim(axis), first = begin + (begin < 0 ? n : 0), last = end + (end < 0 ? n : 0);
   return record("slice",
                 axis == 0 ? x.value().slice(first, last) : slice(x.value(), axis, begin, end))
-      .wrt(x, [axis, first, n]<class V>(const V& dy, SlotOf<V>& dx) {
-        if constexpr (std::is_same_v<V, Tensor>) {
-          add_to_slice(dx.accumulator(), dy, axis, first);
-        } else {
-          dx.add(pad(dy, axis, first, n - first - dy.dim(axis)));
-        }
-      });
+      .wrt(x,
+           [axis, first]<class V>(const V& dy, SlotOf<V>& dx) { dx.add_slice(dy, axis, first); });
 }
 
 Var broadcast_to(const Var& x, const Shape& shape) {

@@ -33,11 +33,21 @@ class SlotOf<Var> {
   void add(const Var& gradient);
   /// As SlotOf<Tensor>::add_product.
   void add_product(const Var& a, const Var& b, Integer column = 0);
+  /// As SlotOf<Tensor>::add_slice. Deferred: the gradients of all steps x[t] become one tensor,
+  /// instead of one of x's shape for each step.
+  void add_slice(const Var& gradient, Integer axis, Integer begin);
   /// The sum so far; undefined before the first contribution.
-  Var sum() const { return sum_; }
+  Var sum();
 
  private:
+  struct Slice {
+    Var gradient;
+    int axis;
+    Index begin;
+  };
+
   Var sum_;
+  std::vector<Slice> slices_;  // not yet in sum_
   Shape shape_;
 };
 

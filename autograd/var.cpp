@@ -8,13 +8,8 @@ namespace attune {
 Var Var::operator[](Integer t) const {
   const Tensor row = value()[t];
   if (t < 0) t = t + dim(0);
-  return record("slice", row).wrt(*this, [t, n = dim(0)]<class V>(const V& dy, SlotOf<V>& dx) {
-    const V part = reshape(dy, dy.shape().inserted(0, 1));
-    if constexpr (std::is_same_v<V, Tensor>) {
-      add_to_slice(dx.accumulator(), part, 0, t);
-    } else {
-      dx.add(pad(part, 0, t, n - 1 - t));
-    }
+  return record("slice", row).wrt(*this, [t]<class V>(const V& dy, SlotOf<V>& dx) {
+    dx.add_slice(reshape(dy, dy.shape().inserted(0, 1)), 0, t);
   });
 }
 

@@ -46,6 +46,16 @@ TEST_CASE("grad: equals backward for every operation") {
   }
 }
 
+TEST_CASE("grad: slices that overlap, leave gaps, and are of several axes") {
+  const Var x = variable(randn({5, 4}, DType::f64));
+  const Var y = sum(square(x[1])) + sum(x[1] * x[-2]) + sum(square(slice(x, 0, 0, 3))) +
+                sum(power(slice(x, 1, 1, 3), 3)) + sum(x[4]) + sum(slice(x, 0, 2, 2));
+  const Var recorded = grad(y, x);
+  CHECK(difference(recorded.value(), backward(y)[x]) < 1e-14);
+  CHECK(gradcheck([](const Var& v) { return square(v[0]) + v[0] * v[2] * slice(v, 1, 0, 2)[1]; },
+                  randn({3, 2}, DType::f64), {.order = 2}));
+}
+
 TEST_CASE("grad: of values that are not variables, of several uses, and of none") {
   const Var x = variable(f64({1, 2})), unused = variable(f64({5}));
   const Var h = x * x, y = sum(h * h * x);

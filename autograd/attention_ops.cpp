@@ -85,8 +85,11 @@ Var weighted_sum(const Var& weights, const Var& memory) {
              if constexpr (std::is_same_v<V, Tensor>) {
                return weighted_sum_backward_weights(weights.value(), memory.value(), dc);
              } else {
-               const Index heads = weights.rank() == 2 ? 1 : weights.dim(0);
-               return where(weights != 0, dot_scores(dc, memory, heads), 0.0);
+               const Index heads = weights.rank() == 2 ? 1 : weights.dim(0), B = dc.dim(0);
+               const Tensor of_head = dc.value().reshape({B, heads, dc.dim(1) / heads}) != 0,
+                            used = transpose(sum(of_head, {-1}) != 0, 0, 1);  // (heads, B)
+               return where((weights != 0) * (heads == 1 ? used : unsqueeze<Tensor>(used, 1)),
+                            dot_scores(dc, memory, heads), 0.0);
              }
            })
       .wrt(memory, [weights]<class V>(const V& dc, SlotOf<V>& dmemory) {
@@ -107,6 +110,11 @@ Var with_padding(const Var& x, const Tensor& rows) {
 Var packed_attention(const Var& q, const Var& kv, const FusedAttentionOptions& o, const Var& bias) {
   Var memory = with_padding(kv, o.key_rows);
   if (o.mask.defined()) memory = where(unsqueeze<Tensor>(o.mask, -1), memory, 0.0);
+  if (o.attention_mask.defined()) {  // keys that no query attends to may be infinite
+    const Tensor pairs = o.attention_mask.to(DType::f32);
+    const Tensor seen = max(pairs.reshape(detail::with_rank_4(pairs.shape())), {1, 2});  // (B, S)
+    memory = where(unsqueeze<Tensor>(transpose(seen, 0, 1), -1), memory, 0.0);
+  }
   const Var y = reference::attention(with_padding(q, o.query_rows), memory, o, bias);
   if (q.rank() == 3) return y;
   const Tensor rows = o.query_rows.reshape({-1}), used = nonzero(rows >= 0).reshape({-1});

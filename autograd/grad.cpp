@@ -16,7 +16,11 @@ namespace attune {
 void SlotOf<Var>::add(const Var& gradient) { sum_ = sum_.defined() ? sum_ + gradient : gradient; }
 
 void SlotOf<Var>::add_product(const Var& a, const Var& b, Integer column) {
-  const Var product = matmul(reshape(a, {-1, a.dim(-1)}), reshape(b, {-1, b.dim(-1)}), {.a = true});
+  const auto matrix = [](const Var& x, const Var& dy) {
+    const Var kept = detail::without_discarded(x, dy, -1);
+    return reshape(kept, {x.shape().product(0, x.rank() - 1), x.dim(-1)});
+  };
+  const Var product = matmul(matrix(a, b), matrix(b, a), {.a = true});
   add(product.shape() == shape_ ? product
                                 : pad(product, 1, column, shape_[1] - column - product.dim(1)));
 }
@@ -107,6 +111,7 @@ class GradWalk {
     if (at == slots_.end()) return;
     std::vector<Var> dy;
     for (SlotOf<Var>& one : at->second) dy.push_back(one.sum());
+    if (std::ranges::none_of(dy, &Var::defined)) return;  // no use depends on its inputs
     const detail::ScopedValue scope(detail::thread_state.pullback, {node->operation, node->id});
     const bool requested = requested_.contains(node.get());
     if (requested && ends_at_x_) return;

@@ -72,7 +72,7 @@ std::vector<Difference> numeric_gradient(Tensor x, const std::function<Var()>& f
   return gradient;
 }
 
-GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
+GradcheckResult compare(const NamedVariable& named, const char* by, const Tensor* analytic,
                         const std::vector<Difference>& numeric, double rounding,
                         const GradcheckOptions& options) {
   const Shape& shape = named.variable.shape();
@@ -80,8 +80,8 @@ GradcheckResult compare(const NamedVariable& named, const Tensor* analytic,
   if (analytic) gradient = analytic->to_vector<double>();
   const auto differ = [&](std::size_t i, bool rough) -> GradcheckResult {
     return {
-        fmt::format("gradcheck: {} {}, element {}: backward gave {:g}, central difference {:g}{}",
-                    named.name, to_string(shape), element_name(shape, static_cast<Index>(i)),
+        fmt::format("gradcheck: {} {}, element {}: {} gave {:g}, central difference {:g}{}",
+                    named.name, to_string(shape), element_name(shape, static_cast<Index>(i)), by,
                     detail::shown(gradient[i]), detail::shown(numeric[i].value),
                     rough ? "; probably a kink is near: try a smaller .step or another point" : ""),
         rough};
@@ -144,10 +144,15 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   const detail::ScopedValue silent(detail::thread_state.checks_gradients, true);
   const Gradients gradients = constant ? Gradients() : backward(y, w);
   const double rounding = rounding_error(w, y.value(), variables, gradients, options.step);
-  for (const NamedVariable& named : variables) {
-    const auto numeric = numeric_gradient(named.variable.value(), f, start, w, options.step);
+  std::vector<Var> x;
+  for (const NamedVariable& named : variables) x.push_back(named.variable);
+  const auto recorded = options.order > 1 && !constant ? grad(f(), x, w) : std::vector<Var>();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto numeric = numeric_gradient(x[i].value(), f, start, w, options.step);
     GradcheckResult result =
-        compare(named, gradients.find(named.variable), numeric, rounding, options);
+        compare(variables[i], "backward", gradients.find(x[i]), numeric, rounding, options);
+    if (result && !recorded.empty())
+      result = compare(variables[i], "grad", &recorded[i].value(), numeric, rounding, options);
     if (!result) return result;
   }
   return options.order > 1 ? second_order(variables, f, options) : GradcheckResult();

@@ -17,7 +17,7 @@ struct GradcheckOptions {
   double tolerance = 1e-6;  // relative
   double step = 1e-3;       // h of the five-point stencil
   bool allow_zero = false;  // if false, a gradient that is zero everywhere is a failure
-  int order = 1;            // 2: also checks the gradients of the gradients that grad computes
+  int order = 1;            // 2: also checks grad, and the gradients of its gradients
 };
 
 /// Converts to true if all gradients agree. Otherwise `message` describes the first mismatch.

@@ -245,7 +245,8 @@ Var power(const Var& a, const Var& b) {
       .wrt(a,
            [a, b]<class V>(const V& dy) {
              const V &x = captured<V>(a), &p = captured<V>(b);
-             return sum_to(times(dy, V(where(p == 0, 0.0, p * power(x, p - 1)))), a.shape());
+             const auto zero = (p == 0) * (x == 0);  // the slope is 0, not 0 · ∞
+             return sum_to(times(dy, V(where(zero, 0.0, p * power(x, p - 1)))), a.shape());
            })
       .wrt(b, [a, shape = b.shape()]<class V>(const V& dy, const V& y) {
         const V& x = captured<V>(a);  // 0 at x = 0 for b >= 0: the limit from b > 0
@@ -351,10 +352,15 @@ Var mean(const Var& x, const Axes& axes, KeepAxes keep) {
       });
 }
 
-Var max(const Var& x, const Axes& axes, KeepAxes keep) { return largest("max", x, axes, keep); }
-Var min(const Var& x, const Axes& axes, KeepAxes keep) { return -largest("min", -x, axes, keep); }
+Var max(const Var& x, const Axes& axes, KeepAxes keep) {
+  return is_floating(x.dtype()) ? largest("max", x, axes, keep) : Var(max(x.value(), axes, keep));
+}
+Var min(const Var& x, const Axes& axes, KeepAxes keep) {
+  return is_floating(x.dtype()) ? -largest("min", -x, axes, keep) : Var(min(x.value(), axes, keep));
+}
 
 Var prod(const Var& x, const Axes& axes, KeepAxes keep) {
+  if (!is_floating(x.dtype())) return prod(x.value(), axes, keep);
   return over_axes("prod", x, axes, keep, [](const Var& of, int axis) -> Var {
     return record("prod", prod_forward(of.value(), axis))
         .joint(
@@ -384,16 +390,17 @@ Var log_sum_exp(const Var& x, const Axes& axes, KeepAxes keep) {
   });
 }
 
-namespace {
-
-/// y, but 0 in rows whose dy is 0, if any row is not finite: `where` discarded those rows.
-Var without_discarded(const Var& y, const Var& dy, Integer axis) {
-  if (std::isfinite(sum(y.value()).item())) return y;
-  return where(sum(dy.value() != 0, {axis}, KeepAxes::yes) != 0, y, 0.0);
+Var detail::without_discarded(const Var& x, const Var& dy, Integer axis) {
+  if (std::isfinite(sum(x.value()).item())) return x;
+  const Tensor not_finite = sum(x.value() * 0.0 != 0, {axis}, KeepAxes::yes) != 0,
+               used = sum(dy.value() != 0, {axis}, KeepAxes::yes) != 0;
+  return where(not_finite > used, 0.0, x);
 }
 
+namespace {
+
 Var softmax_backward(const Var& whole, const Var& dy, Integer axis) {
-  const Var y = without_discarded(whole, dy, axis);
+  const Var y = detail::without_discarded(whole, dy, axis);
   return y * (dy - sum(y * dy, {axis}, KeepAxes::yes));
 }
 

@@ -66,6 +66,10 @@ namespace detail {
 inline const Tensor& value_of(const Tensor& x) { return x; }
 inline const Tensor& value_of(const Var& x) { return x.value(); }
 
+/// x, with 0 in its rows along the axis that are not finite and have the gradient dy = 0: `where`
+/// discarded these rows.
+Var without_discarded(const Var& x, const Var& dy, Integer axis);
+
 [[noreturn]] void fail_first_order(const char* operation);
 [[noreturn]] void fail_output(const char* operation, std::size_t output, std::size_t outputs);
 

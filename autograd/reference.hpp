@@ -40,8 +40,7 @@ inline Var or_zeros(const Var& x, const Shape& shape, DType dtype) {
 /// `updated` where the mask of step t is 1, `old` where it is 0.
 inline Var masked(const Mask& mask, Index t, const Var& updated, const Var& old) {
   if (!mask.defined()) return updated;
-  const Tensor m = mask[t].to(old.dtype()).reshape({-1, 1});
-  return m * updated + (1.0 - m) * old;
+  return where(mask[t].reshape({-1, 1}), updated, old);
 }
 
 /// The product of v and the k-th block of W_h (of one gate).
@@ -210,8 +209,9 @@ inline Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels,
   const DType dtype = logits.dtype();
   const Tensor blanks = full({B, 1}, blank, DType::i32);
   std::vector<Tensor> columns = {blanks};  // of l'
+  const Tensor used = where(labels_mask, labels, blank);
   for (Index u = 0; u < U; ++u)
-    columns.insert(columns.end(), {transpose(labels.slice(u, u + 1), 0, 1), blanks});
+    columns.insert(columns.end(), {transpose(used.slice(u, u + 1), 0, 1), blanks});
   const Tensor symbols = concat(columns, 1);
   const Tensor s = arange(L, dtype);
   const auto from = [&](const Var& a, Index n) {  // α_{t-1}(s - n)
@@ -220,10 +220,11 @@ inline Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels,
   const Tensor skips =
       (symbols != blank) * (slice(pad(symbols, 1, 2, 0, blank), 1, 0, L) != symbols);
   const Tensor ends = 2.0 * sum(labels_mask.to(dtype), 0).reshape({B, 1});  // the last blank
-  Var alpha = broadcast_to(where(s == 0, 0.0, Var(full({L}, never, dtype))), {B, L});
+  const Var none = full({B, L}, never, dtype);
+  Var alpha = where(s == 0, 0.0, none);
   const Var y = log_softmax(logits);
   for (Index t = 0; t < logits.dim(0); ++t) {
-    const Var before = t == 0 ? from(alpha, 1) : where(skips, from(alpha, 2), never);
+    const Var before = t == 0 ? none : where(skips, from(alpha, 2), never);
     const Var paths = log_sum_exp(stack({alpha, from(alpha, 1), before}), 0);
     alpha = where(mask[t].reshape({B, 1}), paths + take_along_axis(y[t], symbols, 1), alpha);
   }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <attune/autograd/backward.hpp>
+#include <attune/autograd/grad.hpp>
 #include <attune/autograd/gradcheck.hpp>
 #include <attune/autograd/loss.hpp>
 #include <attune/tensor/arrange.hpp>
@@ -72,6 +73,7 @@ TEST_CASE("ctc_loss: values at padding have no effect; any symbol may be the bla
       ctc_loss(x, mask, where(used, labels.to(DType::f64), scalar(99, DType::f64)).to(DType::i32),
                used, summed);
   CHECK(loss.item() == doctest::Approx(expected).epsilon(1e-12));
+  CHECK(difference(grad(loss, x).value(), golden["d_logits"]) < 1e-12);
   CHECK(difference(backward(loss)[x], golden["d_logits"]) < 1e-12);
   // Renames the symbols 0 to 4 to 1, 2, 3, 4, 0.
   const Tensor parts[] = {slice(logits, 2, 4, 5), slice(logits, 2, 0, 4)};

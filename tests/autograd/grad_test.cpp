@@ -1,7 +1,10 @@
 // Gradients of gradients, and recomputed histories.
 
+#include <limits>
+
 #include <doctest/doctest.h>
 
+#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/compositions.hpp>
 #include <attune/autograd/grad.hpp>
 #include <attune/autograd/gradcheck.hpp>
@@ -54,6 +57,41 @@ TEST_CASE("grad: slices that overlap, leave gaps, and are of several axes") {
   CHECK(difference(recorded.value(), backward(y)[x]) < 1e-14);
   CHECK(gradcheck([](const Var& v) { return square(v[0]) + v[0] * v[2] * slice(v, 1, 0, 2)[1]; },
                   randn({3, 2}, DType::f64), {.order = 2}));
+}
+
+TEST_CASE("grad: rows that where discards, extents of 0, results that use no input") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor rows = Tensor::of<double>({2, 1}, {1, inf});
+  const Var w = variable(f64({2, 3}).reshape({1, 2}));
+  const Var kept = where(Tensor::of<double>({2, 1}, {1, 0}), matmul(rows, w), 0.0);
+  CHECK(difference(grad(sum(kept), w).value(), ones({1, 2}, DType::f64)) == 0);
+
+  const Var memory = f64({1, 2, inf, inf}).reshape({1, 2, 2});  // (S, B, D): b = 1 is discarded
+  const Var weights = variable(ones({1, 2}, DType::f64));
+  const Var read = where(f64({1, 0}).reshape({2, 1}), weighted_sum(weights, memory), 0.0);
+  CHECK(difference(grad(sum(read), weights).value(), f64({3, 0}).reshape({1, 2})) == 0);
+
+  // A key that no query attends to: (S, B, 2 D), keys and values of one element.
+  const Var q = variable(ones({1, 1, 1}, DType::f64));
+  const Var kv = Tensor::of<double>({2, 1, 2}, {1, 2, inf, inf});
+  const Var y = attention(q, kv, {.attention_mask = f64({1, 0}).reshape({1, 1, 1, 2})});
+  CHECK(grad(sum(y), q).item() == 0);
+
+  // At the optimum dy is 0, but the gradient still depends on dy; the other row is discarded.
+  const Var x = variable(Tensor::of<double>({2, 2}, {0, 0, inf, inf}));
+  const Var first = where(f64({1, 0}).reshape({2, 1}), softmax(x), 0.0) - 0.5;
+  const Tensor second = backward(sum(grad(sum(square(first)), x) * f64({1, -1})))[x];
+  CHECK(difference(second.slice(0, 1), Tensor::of<double>({1, 2}, {0.5, -0.5})) < 1e-15);
+
+  const Var none = variable(zeros({0, 3}, DType::f64));
+  CHECK(grad(matmul(none, zeros({3, 0}, DType::f64)), none, zeros({0, 0}, DType::f64)).shape() ==
+        Shape{0, 3});
+  const Var empty = variable(zeros({2, 0}, DType::f64));
+  CHECK(grad(sum(prod(empty, 1)), empty).shape() == Shape{2, 0});
+
+  const Var base = variable(scalar(2, DType::f64)), exponent = variable(scalar(0, DType::f64));
+  const Var slope = grad(power(base, exponent), base);  // b aᵇ⁻¹
+  CHECK(backward(slope)[exponent].item() == doctest::Approx(0.5));
 }
 
 TEST_CASE("grad: of values that are not variables, of several uses, and of none") {

@@ -192,6 +192,7 @@ TEST_CASE("Ops: errors name the operation and both shapes, axes and dtypes") {
                           {"softplus", softplus},
                           {"sin", sin}})
     CHECK_ERROR(std::string(one.first) + ": f32 or f64 was expected: i32 (3)", one.second(n));
+  for (const Var& y : {max(n), min(n), prod(n)}) CHECK(y.dtype() == DType::i32);
 }
 
 TEST_CASE("Ops: softplus and sigmoid neither overflow nor underflow early") {

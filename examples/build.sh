@@ -3,7 +3,8 @@
 #   examples/build.sh NAME [OPTION...]      options of meson setup
 set -eu
 cd "$(dirname "$0")/.."
-target=examples/${1?usage: examples/build.sh NAME [OPTION...]}
+[ $# -gt 0 ] || { echo "usage: examples/build.sh NAME [OPTION...]" >&2; exit 1; }
+target=examples/$1
 shift
 if [ ! -f build/build.ninja ]; then
   mkdir -p build

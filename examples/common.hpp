@@ -106,7 +106,9 @@ inline Arguments split_arguments(const std::vector<std::string>& arguments,
     const std::string& one = arguments[i];
     const std::string name = one.substr(std::min<std::size_t>(2, one.size()));
     const models::Option* const option = models::find(options, name);
-    if (ended || !one.starts_with("--")) {
+    if (!ended && one == "-h") {
+      split.options.push_back({"help", "yes"});
+    } else if (ended || !one.starts_with("--")) {
       split.others.push_back(one);
     } else if (one == "--") {
       ended = true;
@@ -222,7 +224,9 @@ void parse_for_model(int argc, char** argv, O& o, const std::string& model,
   parse_command_line(argc, argv, "", o);
   for (const auto& [name, value] : models::to_map(o))
     if (value != before.at(name) && !free.contains(name))
-      fail("--" + name, model + " was trained with " + in_quotes(before.at(name)));
+      fail("--" + name, before.at(name).empty()
+                            ? "has no effect with " + model
+                            : model + " was trained with " + in_quotes(before.at(name)));
 }
 
 /// The checkpoint of a program's own model, for parse_for_model: copies of the parameters, and the

@@ -247,7 +247,8 @@ void train(Index steps) {
               log);
   std::cout << best_file << ", " << report_file << "\nchecksum of the weights: " << checksum
             << " (matrix products: " << matmul_backends_used()
-            << ")\nTry it: build/examples/dates \"3 May 79\" \"05/03/2001\"\n";
+            << ")\nTry it: " << examples::in_shell(platform::program_name())
+            << " \"3 May 79\" \"05/03/2001\"\n";
 }
 
 struct Options {

@@ -455,8 +455,9 @@ int run(int argc, char** argv) {
     fmt::print("attention heat map: {}\n", printable(picture));
   }
   if (trains)
-    fmt::print("weights: {}\nTry it: build/examples/forecast predict {} --weights {}\n",
-               printable(weights), examples::in_shell(typed[1]), examples::in_shell(weights));
+    fmt::print("weights: {}\nTry it: {} predict {} --weights {}\n", printable(weights),
+               examples::in_shell(platform::program_name()), examples::in_shell(typed[1]),
+               examples::in_shell(weights));
   return 0;
 }
 

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 echo "== 1/3  Packages"
 examples/packages.sh
 
-echo "== 2/3  Building the library and examples/dates.cpp into build/ (a minute or two the first time)"
+echo "== 2/3  Building the library and examples/dates.cpp into build/ (about four minutes on two cores the first time)"
 examples/build.sh dates
 
 echo "== 3/3  Training a model on English dates (half a minute on two cores)"

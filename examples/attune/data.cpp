@@ -123,7 +123,9 @@ std::pair<Tokens, std::string> chosen_tokens(const Lines& lines, bool sentences,
     return {Tokens::words, fmt::format("they have {:.1f} characters on average", lines.characters)};
   if (sentences && lines.kinds <= few_words && lines.are_sentences())
     return {Tokens::words, fmt::format("there are {} different ones", lines.kinds)};
-  if (sentences) return {Tokens::bpe, "lines are sentences"};
+  // Numbers or names, of which subwords would be whole lines, have few repeated tokens.
+  if (sentences && (lines.words >= 1.5 || lines.are_long_without_blanks()))
+    return {Tokens::bpe, "lines are sentences"};
   // Targets are not decomposed: predictions should be encoded as in the file.
   return {source && lines.decomposes ? Tokens::decomposed : Tokens::characters,
           fmt::format("lines have {:.1f} words on average", lines.words)};
@@ -561,10 +563,11 @@ text::CorpusReport TrainingPairs::read(const Survey& survey, const Codecs& codec
   }
   if (alignments && alignments->next())
     alignments->fail(fmt::format("more lines than the {} sentences", reader.number()));
-  unknown_source.require_known("source", o.source_vocabulary);
-  unknown_target.require_known("target", o.joint ? o.source_vocabulary : o.target_vocabulary);
-  unknown_source.warn(o.train_files().name(), "source");
-  unknown_target.warn(o.train_files().name(), "target");
+  const std::string data = o.train_files().name();
+  unknown_source.require_known(data, "source", o.source_vocabulary);
+  unknown_target.require_known(data, "target", o.joint ? o.source_vocabulary : o.target_vocabulary);
+  unknown_source.warn(data, "source");
+  unknown_target.warn(data, "target");
   return report;
 }
 

@@ -214,7 +214,8 @@ int run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) throw Error("no command: " + expected + "; attune help describes them");
   const std::string& name = arguments.front();
   if (name == "help" && arguments.size() > 1) return run({arguments[1], "--help"});
-  if (name == "help" || name == "--help" || name == "--help-all") return show_commands();
+  for (const char* help : {"help", "-h", "--help", "--help-all"})
+    if (name == help) return show_commands();
   if (name == "--version") return say("attune {}\n", ATTUNE_VERSION), 0;
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   for (const Command& one : commands)

@@ -21,7 +21,10 @@ std::vector<std::filesystem::path> last_trained() {
     const auto time = [](const auto& some) {
       return std::filesystem::last_write_time(some.front());
     };
-    if (!files.empty() && (last.empty() || time(files) > time(last))) last = files;
+    if (files.empty()) continue;
+    const bool first = last.empty();
+    if (first || time(files) > time(last)) last = files;
+    if (!first) complain("model: {}, the newer one\n", last.front().string());
   }
   if (!last.empty()) return last;
   fail("--model",
@@ -88,7 +91,11 @@ std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::
   for (const auto& path : paths) {
     const auto some = std::filesystem::is_directory(path) ? models_in(path) : std::vector{path};
     if (some.empty())
-      fail(path.string(), fmt::format("neither it nor a subdirectory contains {}", best_file));
+      fail(path.string(),
+           std::filesystem::exists(path / "last.safetensors")
+               ? "no validation has selected weights yet, expected more training "
+                 "(train --resume)"
+               : fmt::format("neither it nor a subdirectory contains {}", best_file));
     files.insert(files.end(), some.begin(), some.end());
   }
   return files;
@@ -171,10 +178,11 @@ void UnknownTokens::add(const text::Codec& codec, std::span<const std::string> t
   }
 }
 
-void UnknownTokens::require_known(const char* side, const std::string& vocabulary) const {
+void UnknownTokens::require_known(const std::string& data, const char* side,
+                                  const std::string& vocabulary) const {
   if (unknown_ > 0 && unknown_ == all_)
-    fail(vocabulary.empty() ? "vocabulary" : vocabulary,
-         fmt::format("contains none of the {} tokens", side));
+    fail(data, fmt::format("none of its {} tokens is in the vocabulary{}", side,
+                           vocabulary.empty() ? "" : ", " + vocabulary));
 }
 
 void UnknownTokens::warn(const std::string& name, const char* side) const {

@@ -94,9 +94,10 @@ std::string kinds_of(const text::Codec& codec);
 class UnknownTokens {
  public:
   void add(const text::Codec& codec, std::span<const std::string> tokens);
-  /// Throws if no token is in the vocabulary, which was read from this file unless it is empty.
-  /// `side`: source or target.
-  void require_known(const char* side, const std::string& vocabulary) const;
+  /// Throws if no token of the data is in the vocabulary, which was read from this file unless it
+  /// is empty. `side`: source or target.
+  void require_known(const std::string& data, const char* side,
+                     const std::string& vocabulary) const;
   void warn(const std::string& name, const char* side) const;
 
  private:

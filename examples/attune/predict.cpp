@@ -215,6 +215,9 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
     try {
       const std::string source = source_of(o.sources[i], first, longest, place(i));
       if (source.empty()) fail(place(i), "is empty, expected a source");
+      std::error_code none;
+      if (std::filesystem::is_regular_file(o.sources[i], none))
+        complain("warning: {} is the name of a file; --file predicts for its lines\n", place(i));
       const Texts texts = predictor.answer(std::span(&source, 1), i, draws, place);
       put(texts[0]), complain("{}", texts[1]);
     } catch (const Error& error) {

@@ -367,8 +367,9 @@ int Run::finish() {
   const bool stopped = stop_ && end_.empty();
   const std::string end = stopped ? "stopped" : end_.empty() ? "no improvement" : end_;
   const std::filesystem::path file = state_.best.empty() ? files_.last() : files_.best();
-  say("{} after {} steps, {}: {}\n{}products: {}\n", end, step_, duration(seconds()),
+  say("{} after {} steps, {}: {}{}\n{}products: {}\n", end, step_, duration(seconds()),
       state_.best.empty() ? "no validation yet" : state_.best,
+      stopped ? "  (--resume continues)" : "",
       std::filesystem::exists(file) ? file.string() + "\n" : "", products_of_run());
   return stopped ? interrupted_status() : 0;
 }

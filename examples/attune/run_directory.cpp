@@ -136,7 +136,8 @@ void report::check_log(const std::filesystem::path& path, const std::string& tra
   std::istringstream lines(std::filesystem::exists(path) ? read_file(path) : "");
   for (std::string line; std::getline(lines, line);) {
     const Json fields = parse_line(line);
-    if (fields.is_object() && fields.value("training", training) != training) fail_foreign(path);
+    const auto of = fields.find("training");  // also of a line that is no object
+    if (of != fields.end() && *of != training) fail_foreign(path);
   }
 }
 

@@ -16,7 +16,7 @@ out=build/dates-all
 echo "== 1/4  Packages"
 examples/packages.sh
 
-echo "== 2/4  Building into build/ (a minute or two the first time)"
+echo "== 2/4  Building into build/ (some minutes the first time)"
 examples/build.sh attune
 examples/build.sh dates_tsv
 

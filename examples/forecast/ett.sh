@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.."
 echo "== 1/3  Packages"
 examples/packages.sh
 
-echo "== 2/3  Building into build/ (a minute or two the first time)"
+echo "== 2/3  Building into build/ (some minutes the first time)"
 examples/build.sh forecast
 
 echo "== 3/3  Training a model that reads 30 days and forecasts 4 (a minute on two cores)"

@@ -48,7 +48,7 @@ error() {
 echo "== 1/3  Packages"
 examples/packages.sh
 
-echo "== 2/3  Building into build/ (a minute or two the first time)"
+echo "== 2/3  Building into build/ (some minutes the first time)"
 examples/build.sh attune
 
 echo "== 3/3  Training, with the same options for all languages"

@@ -16,7 +16,7 @@ out=build/speech
 echo "== 1/3  Packages"
 examples/packages.sh speech
 
-echo "== 2/3  Building into build/ (a minute or two the first time)"
+echo "== 2/3  Building into build/ (some minutes the first time)"
 examples/build.sh speech -Dspeech=enabled
 
 echo "== 3/3  Training a model on strings of 1 to 7 digits (twelve minutes on one CPU)"

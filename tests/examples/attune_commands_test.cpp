@@ -490,6 +490,7 @@ TEST_CASE(
   check_examples(PROGRAM, {"train", "predict", "evaluate", "compare", "score", "align", "report",
                            "average", "inspect"});
   const std::string help = output_of({"train", "--help"});
+  CHECK(help == output_of({"train", "-h"}));
   const auto lines = lines_of(help);
   CHECK(lines.size() <= 75);
   for (const std::string& line : lines) CHECK(text::code_points(line).size() <= 100);

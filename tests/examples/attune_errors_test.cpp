@@ -160,14 +160,15 @@ TEST_CASE("attune train: reports missing files before it reads the text") {
 TEST_CASE("attune train: refuses a vocabulary that contains no token of the text") {
   const Corpus corpus;
   write(corpus / "train.xx", "A\nA B C D E\n"), write(corpus / "train.en", "a\nb\n");
-  const std::string pieces = corpus / "pieces.vocab", other = corpus / "other";
+  const std::string pieces = corpus / "pieces.vocab", other = corpus / "other",
+                    files = fmt::format("{} and {}", corpus / "train.en", corpus / "train.xx");
   write(pieces, "a\t-1.5\n"), write(other, "x\ny\n");
   check_refused({{corpus.train("o", one_epoch + Arguments{"--source-vocabulary", pieces}),
                   pieces + ":1: a TAB, expected a token alone"},
                  {corpus.train("o", one_epoch + Arguments{"--source-vocabulary", other}),
-                  other + ": contains none of the source tokens"},
+                  files + ": none of its source tokens is in the vocabulary, " + other},
                  {corpus.train("o", one_epoch + Arguments{"--min-count", "9"}),
-                  "vocabulary: contains none of the source tokens"}});
+                  files + ": none of its source tokens is in the vocabulary"}});
   CHECK_FALSE(std::filesystem::exists(corpus / "o"));
 }
 

@@ -472,6 +472,8 @@ TEST_CASE("make_codecs: chooses the tokenisation from the data by default") {
   CHECK(kinds({{"27 June 2001", "2001-06-27"}, {"3 mai 79", "é"}}) == "characters -> characters");
   CHECK(kinds({{"a b c d", "the big cat sat here"}, {"e f g h", "no dogs ever came"}}) ==
         "words between blanks -> words between blanks");
+  CHECK(kinds({{"1321", "one thousand three hundred twenty one"},
+               {"7", "the number seven alone"}}) == "characters -> words between blanks");
   TrainOptions options;
   options.tokens = Tokens::words, options.target_tokens = Tokens::characters;
   CHECK(kinds({{"hé", "ʃ aː"}}, options) == "words between blanks -> characters");

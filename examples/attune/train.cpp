@@ -184,8 +184,14 @@ void finish(const TrainOptions& o) {
   UseOptions how;
   how.trained = o;
   how.models = {out}, how.out = out / report_file;
-  report(how);
   using examples::in_shell;
+  try {
+    report(how);
+  } catch (const Interrupted&) {
+    complain("{} was not written; 'attune report --model {}' writes it\n", how.out.string(),
+             in_shell(out.string()));
+    throw;
+  }
   say("Try it: {} predict{}    and type a source\n", in_shell(platform::program_name()),
       out == TrainOptions().out ? "" : fmt::format(" --model {}", in_shell(out.string())));
 }

@@ -245,8 +245,9 @@ Var power(const Var& a, const Var& b) {
       .wrt(a,
            [a, b]<class V>(const V& dy) {
              const V &x = captured<V>(a), &p = captured<V>(b);
-             const auto zero = (p == 0) * (x == 0);  // the slope is 0, not 0 · ∞
-             return sum_to(times(dy, V(where(zero, 0.0, p * power(x, p - 1)))), a.shape());
+             const V slope = power(x, p - 1);  // a⁰ is 1 also where this is not finite
+             const auto zero = (p == 0) * (isfinite(detail::value_of(slope)) == 0);
+             return sum_to(times(dy, V(where(zero, 0.0, p * slope))), a.shape());
            })
       .wrt(b, [a, shape = b.shape()]<class V>(const V& dy, const V& y) {
         const V& x = captured<V>(a);  // 0 at x = 0 for b >= 0: the limit from b > 0
@@ -392,7 +393,7 @@ Var log_sum_exp(const Var& x, const Axes& axes, KeepAxes keep) {
 
 Var detail::without_discarded(const Var& x, const Var& dy, Integer axis) {
   if (std::isfinite(sum(x.value()).item())) return x;
-  const Tensor not_finite = sum(x.value() * 0.0 != 0, {axis}, KeepAxes::yes) != 0,
+  const Tensor not_finite = sum(isfinite(x.value()) == 0, {axis}, KeepAxes::yes) != 0,
                used = sum(dy.value() != 0, {axis}, KeepAxes::yes) != 0;
   return where(not_finite > used, 0.0, x);
 }

@@ -1,5 +1,6 @@
 // Gradients of gradients, and recomputed histories.
 
+#include <cmath>
 #include <limits>
 
 #include <doctest/doctest.h>
@@ -92,6 +93,8 @@ TEST_CASE("grad: rows that where discards, extents of 0, results that use no inp
   const Var base = variable(scalar(2, DType::f64)), exponent = variable(scalar(0, DType::f64));
   const Var slope = grad(power(base, exponent), base);  // b aᵇ⁻¹
   CHECK(backward(slope)[exponent].item() == doctest::Approx(0.5));
+  const Var odd = variable(f64({0, 1e-310, inf, -inf, std::nan("")}));
+  CHECK(sum(backward(sum(power(odd, zeros({5}, DType::f64))))[odd] == 0).item() == 5);
 }
 
 TEST_CASE("grad: of values that are not variables, of several uses, and of none") {

@@ -50,7 +50,7 @@ Var SlotOf<Var>::sum() {
       parts.push_back(std::move(one.gradient));
     }
     fill(shape_[axis]);
-    add(parts.size() == 1 ? parts[0] : concat(parts, axis));
+    add(concat(parts, axis));
     slices_ = std::move(overlapping);
   }
   return sum_;

@@ -144,15 +144,15 @@ GradcheckResult gradcheck(std::span<const NamedVariable> variables, const std::f
   const detail::ScopedValue silent(detail::thread_state.checks_gradients, true);
   const Gradients gradients = constant ? Gradients() : backward(y, w);
   const double rounding = rounding_error(w, y.value(), variables, gradients, options.step);
-  std::vector<Var> x;
-  for (const NamedVariable& named : variables) x.push_back(named.variable);
-  const auto recorded = options.order > 1 && !constant ? grad(f(), x, w) : std::vector<Var>();
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto numeric = numeric_gradient(x[i].value(), f, start, w, options.step);
+  const auto recorded =
+      options.order > 1 && !constant ? grad(sum(f() * w), variables) : std::vector<Var>();
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    const NamedVariable& named = variables[i];
+    const auto numeric = numeric_gradient(named.variable.value(), f, start, w, options.step);
     GradcheckResult result =
-        compare(variables[i], "backward", gradients.find(x[i]), numeric, rounding, options);
+        compare(named, "backward", gradients.find(named.variable), numeric, rounding, options);
     if (result && !recorded.empty())
-      result = compare(variables[i], "grad", &recorded[i].value(), numeric, rounding, options);
+      result = compare(named, "grad", &recorded[i].value(), numeric, rounding, options);
     if (!result) return result;
   }
   return options.order > 1 ? second_order(variables, f, options) : GradcheckResult();

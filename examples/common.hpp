@@ -287,6 +287,9 @@ inline std::string in_shell(const std::string& path) {
   return quoted + "'";
 }
 
+/// The command that started this program, for a shell.
+inline std::string program_in_shell() { return in_shell(platform::program_name()); }
+
 inline double seconds_since(std::chrono::steady_clock::time_point then) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }

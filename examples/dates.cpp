@@ -247,8 +247,7 @@ void train(Index steps) {
               log);
   std::cout << best_file << ", " << report_file << "\nchecksum of the weights: " << checksum
             << " (matrix products: " << matmul_backends_used()
-            << ")\nTry it: " << examples::in_shell(platform::program_name())
-            << " \"3 May 79\" \"05/03/2001\"\n";
+            << ")\nTry it: " << examples::program_in_shell() << " \"3 May 79\" \"05/03/2001\"\n";
 }
 
 struct Options {

@@ -456,7 +456,7 @@ int run(int argc, char** argv) {
   }
   if (trains)
     fmt::print("weights: {}\nTry it: {} predict {} --weights {}\n", printable(weights),
-               examples::in_shell(platform::program_name()), examples::in_shell(typed[1]),
+               examples::program_in_shell(), examples::in_shell(typed[1]),
                examples::in_shell(weights));
   return 0;
 }

@@ -178,8 +178,8 @@ void train(const std::string& file, Options o) {
   const auto out = std::exchange(o.out, "");  // the path may not be UTF-8
   models::save(out, model, params, codecs, models::to_map(o));
   write(model, text.codec, o);
-  std::cout << "Try it: " << examples::in_shell(platform::program_name()) << " "
-            << examples::in_shell(out.string()) << "\n";
+  std::cout << "Try it: " << examples::program_in_shell() << " " << examples::in_shell(out.string())
+            << "\n";
 }
 
 int main(int argc, char** argv) {

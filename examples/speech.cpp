@@ -377,7 +377,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
   evaluate(speech, held_out, o.beam, true);
   draw_attention(speech, held_out[held_out.size() / 2], o.model + ".svg");
   fmt::print("{0}, {0}.svg\nTry it: {1} recognise FILE.wav --model {2}\n", printable(o.model),
-             examples::in_shell(platform::program_name()), examples::in_shell(o.model));
+             examples::program_in_shell(), examples::in_shell(o.model));
 }
 
 int main(int argc, char** argv) {

@@ -92,7 +92,7 @@ std::vector<std::filesystem::path> model_files(std::span<const std::filesystem::
     const auto some = std::filesystem::is_directory(path) ? models_in(path) : std::vector{path};
     if (some.empty())
       fail(path.string(),
-           std::filesystem::exists(path / "last.safetensors")
+           std::filesystem::exists(path / last_file)
                ? "no validation has selected weights yet, expected more training "
                  "(train --resume)"
                : fmt::format("neither it nor a subdirectory contains {}", best_file));

@@ -67,7 +67,6 @@ void check_alike(std::span<const std::string> names, const Model& first,
 /// One model, or the models of an ensemble.
 using Models = std::span<const Model>;
 
-inline constexpr const char* best_file = "best.safetensors";
 /// DIRECTORY/best.safetensors or, if it does not exist, that of each subdirectory, sorted.
 std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory);
 /// Replaces each directory in `paths` by its models_in. Without paths, returns the most recent

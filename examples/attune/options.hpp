@@ -17,6 +17,7 @@
 #include <attune/tensor/safetensors.hpp>
 
 #include "common.hpp"
+#include "run_directory.hpp"
 
 namespace attune::pairs {
 
@@ -94,7 +95,7 @@ struct TrainOptions {
 
   Index threads = 0;
 
-  std::filesystem::path last() const { return out / "last.safetensors"; }
+  std::filesystem::path last() const { return out / last_file; }
   bool resumes() const { return resume && std::filesystem::exists(last()); }
   PairFiles train_files() const { return {train, train_target, columns, nfc}; }
   PairFiles valid_files() const { return {valid, valid_target, columns, nfc}; }

@@ -33,6 +33,8 @@ class DirectoryLock {
   platform::FileLock lock_;
 };
 
+inline constexpr const char *best_file = "best.safetensors", *last_file = "last.safetensors";
+
 /// The output directory. Only the first worker locks and changes it.
 class RunDirectory {
  public:
@@ -44,8 +46,8 @@ class RunDirectory {
   void make();
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path best() const { return path_ / "best.safetensors"; }
-  std::filesystem::path last() const { return path_ / "last.safetensors"; }
+  std::filesystem::path best() const { return path_ / best_file; }
+  std::filesystem::path last() const { return path_ / last_file; }
   std::filesystem::path log() const { return path_ / "log.jsonl"; }
 
   /// Renames the files of an earlier run to *.previous.*, and prints their names.

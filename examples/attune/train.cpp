@@ -192,7 +192,7 @@ void finish(const TrainOptions& o) {
              in_shell(out.string()));
     throw;
   }
-  say("Try it: {} predict{}    and type a source\n", in_shell(platform::program_name()),
+  say("Try it: {} predict{}    and type a source\n", examples::program_in_shell(),
       out == TrainOptions().out ? "" : fmt::format(" --model {}", in_shell(out.string())));
 }
 

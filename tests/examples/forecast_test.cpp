@@ -44,7 +44,7 @@ TEST_CASE("forecast: trains on two waves, loads, evaluates, draws, and predicts"
   const std::string trained = files.train(waves(500), 200),
                     evaluated = output_of({"evaluate", files.csv, "--weights", files.weights});
   CHECK(contains(trained, evaluated));
-  CHECK(contains(trained, "\nTry it: "));
+  CHECK(contains(trained, "Try it: " PROGRAM " predict "));
   CHECK(std::stod(evaluated.substr(evaluated.find("   1 to    8") + 12)) < 0.05);
   CHECK(contains(read(files.directory / "w.svg"), "<svg"));
   std::smatch drawn;  // the bars of eight rows

@@ -42,8 +42,10 @@ Var additive_scores(const Var& q, const Var& k, const Var& v, const Var& coverag
                 q, covered(k, coverage, w_c), v, dy[0], in_place ? dk->accumulator() : d_keys);
             if (dq) dq->add(d.dq);
             if (dv) dv->add(d.dv);
-            if (dcoverage) dcoverage->add(sum(d_keys * w_c, {-1}));
-            if (dw_c) dw_c->add(sum(d_keys * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));
+            // Rows of d_keys that are 0 add nothing, also if the factor is not finite.
+            const auto times = [&](const Tensor& x) { return where(d_keys == 0, 0.0, d_keys * x); };
+            if (dcoverage) dcoverage->add(sum(times(w_c), {-1}));
+            if (dw_c) dw_c->add(sum(times(coverage.reshape({k.dim(0), k.dim(1), 1})), {0, 1}));
             if (dk && !in_place) dk->add(std::move(d_keys));
           },
           [](auto in) {

@@ -135,7 +135,7 @@ std::string help_of(const models::OptionTable<O>& options, const O& defaults) {
   for (const models::Option& one : options) {
     if (one.group != group) text += "\n" + (group = one.group) + ":\n";
     std::string left = "  --" + one.name + (one.is_flag ? "" : " " + one.type);
-    left.resize(std::max<std::size_t>(left.size() + 2, 32), ' ');
+    left.resize(std::max(left.size() + 2, std::size_t{32}), ' ');
     std::string right = one.help;
     for (std::size_t i = 0; i < one.choices.size() && !one.is_flag; ++i)
       right += (i == 0 ? "; one of " : ", ") + models::with_hyphens(one.choices[i]);

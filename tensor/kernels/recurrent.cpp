@@ -105,13 +105,12 @@ struct BatchTile {
     return {slab + begin * stride, count(), cols, stride};
   }
 
-  /// Without masked rows at both ends, which need no product. `mask` is of one step (B), or null.
-  template <class T>
-  BatchTile used(const T* mask) const {
+  /// Without the rows at both ends that do not take part in the step, and need no product.
+  template <class TakesPart>
+  BatchTile used(const TakesPart& takes_part) const {
     BatchTile used = *this;
-    if (!mask) return used;
-    while (used.count() > 0 && mask[used.begin] == 0) ++used.begin;
-    while (used.count() > 0 && mask[used.end - 1] == 0) --used.end;
+    while (used.count() > 0 && !takes_part(used.begin)) ++used.begin;
+    while (used.count() > 0 && !takes_part(used.end - 1)) --used.end;
     return used;
   }
   /// The same rows, relative to the first row of another tile.
@@ -185,7 +184,8 @@ void run_forward(const ForwardPass<T>& pass, const std::vector<Part<T>>& parts) 
     T* hw = scratch.mutable_data<T>();
     for (Index i = 0; i < walk.steps; ++i) {
       const Index first = walk.step(i) * walk.batch;
-      const BatchTile used = tile.used(pass.mask ? pass.mask + first : nullptr);
+      const auto takes_part = [&](Index row) { return !pass.mask || pass.mask[first + row] != 0; };
+      const BatchTile used = tile.used(takes_part);
       for (std::size_t p = 0; p < parts.size(); ++p) {
         const T* x = p == 0 ? pass.from_h.before(walk, i, 0) : pass.rh + first * n;
         const auto to = used.within(tile).of(hw + parts[p].begin, parts[p].columns, width);
@@ -194,7 +194,7 @@ void run_forward(const ForwardPass<T>& pass, const std::vector<Part<T>>& parts) 
           const Index at = first + row;
           const T *h_prev = pass.from_h.before(walk, i, row),
                   *c_prev = pass.from_c.before(walk, i, row);
-          if (!pass.mask || pass.mask[at] != 0) {
+          if (takes_part(row)) {
             pass.run(p, at, hw + (row - tile.begin) * width, h_prev, c_prev);
           } else if (p == 0) {
             pass.carry_over(at, h_prev, c_prev);
@@ -263,7 +263,6 @@ void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts
     std::vector<bool> takes_part(tile.count());
     for (Index i = walk.steps - 1; i >= 0; --i) {
       const Index first = walk.step(i) * walk.batch;
-      const BatchTile used = tile.used(pass.mask ? pass.mask + first : nullptr);
       if (pass.dh) {
         const T* dh = pass.dh + (first + tile.begin) * n;
         T* to = pass.dh0 + tile.begin * n;
@@ -271,6 +270,7 @@ void run_backward(const BackwardPass<T>& pass, const std::vector<Part<T>>& parts
       }
       for (Index row = tile.begin; row < tile.end; ++row)
         takes_part[row - tile.begin] = pass.takes_part(first + row, row);
+      const BatchTile used = tile.used([&](Index row) { return takes_part[row - tile.begin]; });
       for (std::size_t p = parts.size(); p-- > 0;) {
         for (Index row = tile.begin; row < tile.end; ++row) {
           const Index at = first + row;

@@ -151,7 +151,6 @@ class LogProbabilities {
 
   /// False if a logit is NaN or inf.
   bool valid() const { return !std::isnan(log_total_); }
-  std::span<const T> logits() const { return x_; }
   T operator[](Index word) const { return of(x_[word]); }
 
   /// Calls body(word, log-probability) in ascending order for all tokens that may be among the
@@ -291,15 +290,15 @@ class Decoding {
       const double before = running_[row].log_probability;
       const Index v = subsets_ ? subsets_->size(row) : logits.dim(1);
       if (v == 0) continue;
-      const T* const x = logits.data<T>() + row * logits.dim(1);
-      const LogProbabilities<T> log_p({x, static_cast<std::size_t>(v)});
+      const std::span x(logits.data<T>() + row * logits.dim(1), static_cast<std::size_t>(v));
+      const LogProbabilities<T> log_p(x);
       if (!log_p.valid()) fail(operation_, "the model's logits are NaN or inf");
       if (options_.sampling || running_[row].length == sentence.most_words) {
-        const T* const likeliest = std::max_element(x, x + v);
+        const auto likeliest = std::ranges::max_element(x);
         if (std::isinf(*likeliest)) continue;
         const std::int32_t column = options_.sampling
-                                        ? draw(log_p.logits(), *options_.sampling, sentence.random)
-                                        : static_cast<std::int32_t>(likeliest - x);
+                                        ? draw(x, *options_.sampling, sentence.random)
+                                        : static_cast<std::int32_t>(likeliest - x.begin());
         best.push_back({row, word_of(row, column), before + log_p[column]});
         continue;
       }

@@ -13,11 +13,6 @@ constexpr std::size_t most_cells = 20'000'000;  // pairs of tokens that are read
 constexpr int iterations = 4;
 constexpr float least_probability = 1e-3f;
 
-/// A source and a target token.
-std::uint64_t cell(std::int32_t source, std::int32_t target) {
-  return std::uint64_t(source) << 32 | std::uint32_t(target);
-}
-
 /// Calls body(source token, begin, end) for the range of each source token in sorted cells.
 template <class Body>
 void for_sources(const std::vector<std::uint64_t>& cells, const Body& body) {
@@ -79,10 +74,11 @@ Shortlist::Shortlist(std::size_t n, const std::function<text::Pair(std::size_t)>
   frequent_ = Tensor::of<std::int32_t>({std::ssize(frequent)}, frequent);
   const std::size_t stride = std::max<std::size_t>(1, ceil_div(count, most_cells));
 
-  std::vector<std::uint64_t> cells;
+  std::vector<std::uint64_t> cells;  // source token << 32 | target token
   for_pairs(n, stride, pair, null, [&](const auto& source, const auto& target) {
     for (const std::int32_t t : target)
-      for (const std::int32_t s : source) cells.push_back(cell(s, t));
+      for (const std::int32_t s : source)
+        cells.push_back(std::uint64_t(s) << 32 | std::uint32_t(t));
   });
   std::vector<std::uint64_t> kinds = cells;
   std::ranges::sort(kinds);

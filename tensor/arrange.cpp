@@ -40,7 +40,7 @@ void check_range(const char* operation, const Shape& shape, int axis, Index begi
     fail(operation, "indices {} to {} of axis {} of {} do not exist", begin, end, axis, shape);
 }
 
-/// Sum and product of the caller's values. Throw if the result does not fit in an Index.
+/// Sum of the caller's values. Throws if it does not fit in an Index.
 Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
   Index total = 0;
   for (const Index term : terms) {
@@ -48,11 +48,6 @@ Index checked_sum(const char* operation, std::initializer_list<Index> terms) {
       fail(operation, "{} overflows", fmt::join(terms, " + "));
   }
   return total;
-}
-Index checked_product(const char* operation, Index a, Index b) {
-  Index product;
-  if (!__builtin_mul_overflow(a, b, &product)) return product;
-  fail(operation, "{} x {} overflows", a, b);
 }
 
 /// Copies `count` units of `bytes` bytes, which are `stride` bytes apart, to consecutive memory.
@@ -280,7 +275,9 @@ Index windows_of(Integer steps, const UnfoldOptions& o) {
 Tensor unfold(const Tensor& x, const UnfoldOptions& o) {
   ShapeCheck("unfold")("x", x, "T B D");
   const Index steps = x.dim(0), batch = x.dim(1), d = x.dim(2), windows = windows_of(steps, o);
-  const Index row_size = checked_product("unfold", o.width, d);
+  Index row_size;
+  if (__builtin_mul_overflow(o.width, d, &row_size))
+    fail("unfold", "{} x {} overflows", o.width, d);
   Tensor y = Tensor::uninitialized({windows, batch, row_size}, x.dtype(), "unfold");
   const auto compute = [&]<class T>(Index row, const T* from, T* to) {
     const Index first = row / batch * o.stride - o.before, b = row % batch;

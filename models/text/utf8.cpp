@@ -51,12 +51,6 @@ int cluster_width(std::string_view cluster) {
   return std::min(width, 2);
 }
 
-std::string utf8(const std::u32string& points) {
-  std::string text;
-  for (const char32_t c : points) text += text::utf8(c);
-  return text;
-}
-
 }  // namespace
 
 std::string utf8(char32_t point) {
@@ -171,7 +165,8 @@ std::string visible(std::string_view label) {
   for (auto c = shown.rbegin(); c != shown.rend() && is_space(*c); ++c) *c = U'␣';
   for (char32_t& c : shown) c = is_isolate(c) ? U'\uFFFD' : presentable(c);
   if (continues(U' ', shown.front(), 0)) shown = U'◌' + shown;
-  const std::string text = utf8(shown);
+  std::string text;
+  for (const char32_t c : shown) text += utf8(c);
   return display_width(text) == 0 ? "\uFFFD" : text;
 }
 

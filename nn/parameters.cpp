@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
+#include <numeric>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -30,12 +31,6 @@ Index block_columns(const char* what, const Tensor& x, Index blocks) {
   return x.dim(1) / blocks;
 }
 
-double dot(const double* a, const double* b, Index n) {
-  double total = 0;
-  for (Index i = 0; i < n; ++i) total += a[i] * b[i];
-  return total;
-}
-
 /// `count` orthonormal vectors of n >= count elements, by Gram-Schmidt with each vector
 /// orthogonalised twice, which suffices for full precision (Giraud et al., 2005).
 std::vector<double> orthonormal(Index count, Index n, Random& random) {
@@ -46,10 +41,10 @@ std::vector<double> orthonormal(Index count, Index n, Random& random) {
     for (int pass = 0; pass < 2; ++pass) {
       for (Index j = 0; j < i; ++j) {
         const double* u = vectors.data() + j * n;
-        const double along = dot(u, v, n);
+        const double along = std::inner_product(u, u + n, v, 0.0);
         for (Index k = 0; k < n; ++k) v[k] -= along * u[k];
       }
-      const double length = std::sqrt(dot(v, v, n));
+      const double length = std::sqrt(std::inner_product(v, v + n, v, 0.0));
       for (Index k = 0; k < n; ++k) v[k] /= length;
     }
   }

@@ -212,14 +212,13 @@ MultiHeadResult MultiHeadAttention::operator()(const Var& query, const Var& keys
 
 MultiHeadResult MultiHeadAttention::step(const Var& query, const KeyValueCache& cache,
                                          const Var& bias, Weights weights) const {
-  const Var projected = query_(query);
+  Var q = query_(query);
   const InLayer layer(path_);
   if (!cache.rows.defined()) fail("MultiHeadAttention", "the cache is empty");
-  const auto rotated_step = [&] {
-    const Var x = reshape(projected, projected.shape().inserted(0, 1));
-    return rotated(x, {}, cache.rows.dim(0) - 1, options_.heads)[0];
-  };
-  const Var q = options_.rotary == 0 ? projected : rotated_step();
+  if (options_.rotary != 0) {
+    const Var x = reshape(q, q.shape().inserted(0, 1));
+    q = rotated(x, {}, cache.rows.dim(0) - 1, options_.heads)[0];
+  }
   const bool drops = Training::random() && options_.dropout > 0;
   if (!drops && !recorded(q) && !recorded(bias) && !recorded(cache.keys_values)) {
     const AttentionStep step = attention_step(

@@ -13,11 +13,8 @@
 #include <attune/tensor/reduce.hpp>
 
 namespace attune::nn {
-namespace {
 
 constexpr Index tile = 8192;  // elements
-
-}  // namespace
 
 void StepState::add_slot(const char* prefix) {
   for (const auto& [path, w] : parameters_)

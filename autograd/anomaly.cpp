@@ -19,14 +19,6 @@ void check_cancelled() {
 
 bool has_nan(const Tensor& x) { return any(isnan(x)).item() != 0; }
 
-std::string shapes_of(std::span<const Var> inputs) {
-  std::vector<std::string> shapes;
-  for (const Var& input : inputs) {
-    if (input.defined()) shapes.push_back(to_string(input.shape()));
-  }
-  return fmt::format("{}", fmt::join(shapes, ", "));
-}
-
 }  // namespace
 
 DetectAnomaly::DetectAnomaly() {
@@ -62,8 +54,11 @@ void detail::check_result(const char* operation, const Tensor& result,
     fail("anomaly", "{}: forward got a non-finite value: {} {}", operation,
          leaf ? "variable" : "constant", got);
   }
+  std::vector<std::string> shapes;
+  for (const Var& input : inputs)
+    if (input.defined()) shapes.push_back(to_string(input.shape()));
   fail("anomaly", "{}: forward computed a non-finite value: {}, from inputs {}", operation, made,
-       shapes_of(inputs));
+       fmt::join(shapes, ", "));
 }
 
 void detail::check_gradient(const char* operation, const Tensor& gradient) {

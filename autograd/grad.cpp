@@ -94,6 +94,13 @@ class GradWalk {
     return at == slots_.end() ? Var() : at->second[x.output()].sum();
   }
   bool leads(const Var& y) const { return leading_.contains(y.node().get()); }
+  /// Adds the gradients of x to dx (null: not needed), as constants unless `records`.
+  void add_to(std::span<SlotOf<Var>* const> dx, std::span<const Var> x, bool records) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Var gradient = dx[i] ? of(x[i]) : Var();
+      if (gradient.defined()) dx[i]->add(records ? gradient : detach(gradient));
+    }
+  }
 
  private:
   bool needed(const detail::Target& input) const {
@@ -161,12 +168,7 @@ void record_definition(std::span<const Target> inputs, std::span<const Tensor> v
     in[i] = alias(in[i]);
     if (dx[i]) requested.push_back(in[i]);
   }
-  GradWalk walk(definition(in), dy, requested, true);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!dx[i]) continue;
-    const Var gradient = walk.of(in[i]);
-    if (gradient.defined()) dx[i]->add(records ? gradient : detach(gradient));
-  }
+  GradWalk(definition(in), dy, requested, true).add_to(dx, in, records);
 }
 
 namespace {
@@ -197,12 +199,7 @@ struct RecomputeEdge final : Edge {
     std::vector<Var> of;
     for (const Target& input : ends) of.emplace_back(Tensor(), input.node, input.output);
     const Var y = compute();
-    GradWalk walk(std::span(&y, 1), dy, of, true);
-    for (std::size_t i = 0; i < of.size(); ++i) {
-      const Var gradient = dx[i] ? walk.of(of[i]) : Var();
-      if (gradient.defined())
-        dx[i]->add(thread_state.records_history ? gradient : detach(gradient));
-    }
+    GradWalk(std::span(&y, 1), dy, of, true).add_to(dx, of, thread_state.records_history);
   }
 };
 

@@ -29,15 +29,14 @@ template <class Slope>
 Var sloped(const char*, const Var& dy, const Var& kept, Slope slope) {
   return guarded(dy, slope(dy, kept));
 }
-using detail::function_gradient;
-template <class Slope>
-Tensor function_gradient(const char* operation, simd::Function f, const Tensor& dy,
-                         const Tensor& kept, Slope) {
-  return function_gradient(operation, f, dy, kept);
-}
-template <class Slope>
-Var function_gradient(const char*, simd::Function, const Var& dy, const Var& kept, Slope slope) {
-  return guarded(dy, slope(dy, kept));
+/// dx of a function of functions.inc: by its kernel for Tensors, slope(dy, kept) for Vars.
+template <Value V, class Slope>
+V function_gradient(const char* operation, simd::Function f, const V& dy, const V& kept,
+                    Slope slope) {
+  if constexpr (std::is_same_v<V, Tensor>)
+    return detail::function_gradient(operation, f, dy, kept);
+  else
+    return guarded(dy, slope(dy, kept));
 }
 
 template <Value V>

@@ -100,14 +100,11 @@ int show_help(const Command& command, const models::OptionTable<O>& options, con
   return 0;
 }
 
-/// Throws if ATTUNE_THREADS (without --threads) or ATTUNE_PRODUCTS is invalid. Later, the error
-/// would name the layer that computes first.
-void require_valid_environment() { threads(), matmul_backends(); }
-
-/// 0: ATTUNE_THREADS or its default.
+/// 0: ATTUNE_THREADS or its default. Throws if ATTUNE_THREADS (without --threads) or ATTUNE_PRODUCTS
+/// is invalid. Later, the error would name the layer that computes first.
 void use_threads(Index given) {
   if (given > 0) set_threads(given);
-  require_valid_environment();
+  threads(), matmul_backends();
 }
 
 /// Throws if the file of a positional argument is also given by an option of the command line.

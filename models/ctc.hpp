@@ -5,8 +5,6 @@
 #include <attune/autograd/ops.hpp>
 #include <attune/models/model.hpp>
 #include <attune/models/text/batches.hpp>
-#include <attune/tensor/errors.hpp>
-#include <attune/tensor/shape_check.hpp>
 
 namespace attune::models {
 

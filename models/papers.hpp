@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/ops.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/encoded.hpp>
@@ -14,7 +13,6 @@
 #include <attune/nn/attention.hpp>
 #include <attune/nn/layers.hpp>
 #include <attune/nn/recurrent.hpp>
-#include <attune/tensor/reduce.hpp>
 
 namespace attune::models {
 

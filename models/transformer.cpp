@@ -5,7 +5,6 @@
 #include <attune/models/transformer.hpp>
 #include <attune/tensor/arrange.hpp>
 #include <attune/tensor/elementwise.hpp>
-#include <attune/tensor/errors.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/shape_check.hpp>
 

@@ -17,7 +17,6 @@
 #include <attune/models/by_name.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/models/search.hpp>
-#include <attune/models/text/corpus.hpp>
 #include <attune/models/text/heatmap.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>

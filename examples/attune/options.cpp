@@ -1,7 +1,6 @@
 #include "options.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include <attune/models/model_file.hpp>

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <attune/tensor/errors.hpp>
 
 #include "common.hpp"
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <attune/tensor/platform.hpp>
-#include <attune/tensor/safetensors.hpp>
 
 #include "output.hpp"
 

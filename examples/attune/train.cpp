@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <set>
 
-#include <errno.h>
 #include <fmt/ranges.h>
 
 #include <attune/nn/schedules.hpp>

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include <attune/models/text/corpus.hpp>
-#include <attune/tensor/shape.hpp>
 
 namespace attune::metrics {
 

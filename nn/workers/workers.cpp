@@ -13,7 +13,6 @@
 #include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
 #include <attune/tensor/platform.hpp>
-#include <attune/tensor/threads.hpp>
 
 namespace attune::nn {
 

@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <attune/tensor/elementwise.hpp>
 #include <attune/tensor/fail.hpp>
-#include <attune/tensor/index.hpp>
 #include <attune/tensor/kernels/attention_pairs.hpp>
 #include <attune/tensor/shape_check.hpp>
 

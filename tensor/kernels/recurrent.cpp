@@ -8,7 +8,6 @@
 #include <attune/tensor/kernels/recurrent.hpp>
 #include <attune/tensor/kernels/simd/kernels.hpp>
 #include <attune/tensor/loops.hpp>
-#include <attune/tensor/matmul.hpp>
 #include <attune/tensor/reduce.hpp>
 #include <attune/tensor/shape_check.hpp>
 

@@ -15,12 +15,6 @@ namespace attune::nn {
 namespace init {
 namespace {
 
-template <class Next>
-void generate(Tensor& x, Next next) {
-  double* values = x.mutable_data<double>();
-  for (Index i = 0; i < x.size(); ++i) values[i] = next();
-}
-
 /// cols of a matrix (rows, blocks · cols)
 Index block_columns(const char* what, const Tensor& x, Index blocks) {
   if (x.rank() != 2 || blocks < 1 || x.dim(1) % blocks != 0) {
@@ -58,12 +52,15 @@ Init constant(double value) {
 }
 
 Init uniform(double low, double high) {
-  return [=](Tensor& x, Random& random) { generate(x, [&] { return random.uniform(low, high); }); };
+  return [=](Tensor& x, Random& random) {
+    std::generate_n(x.mutable_data<double>(), x.size(), [&] { return random.uniform(low, high); });
+  };
 }
 
 Init normal(double standard_deviation) {
   return [=](Tensor& x, Random& random) {
-    generate(x, [&] { return standard_deviation * random.normal(); });
+    std::generate_n(x.mutable_data<double>(), x.size(),
+                    [&] { return standard_deviation * random.normal(); });
   };
 }
 

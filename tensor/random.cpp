@@ -16,14 +16,6 @@
 namespace attune {
 namespace {
 
-/// The number of the stream with this name: FNV-1a, 64 bits. Not another hash, as initial values of
-/// parameters depend on it.
-std::uint64_t stream_of(std::string_view name) {
-  std::uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char c : name) h = (h ^ c) * 0x100000001b3;
-  return h;
-}
-
 void require_range(double low, double high) {
   if (!(low <= high && std::isfinite(high - low)))
     fail("uniform", "[{}, {}) is not a finite range", low, high);
@@ -51,7 +43,10 @@ Tensor drawn(const Shape& shape, DType dtype, Random& random, std::size_t width,
 
 }  // namespace
 
-Random::Random(std::uint64_t seed, std::string_view name) : Random(seed, stream_of(name)) {}
+/// The hash is FNV-1a, 64 bits. Not another one, as initial values of parameters depend on it.
+Random::Random(std::uint64_t seed, std::string_view name) : Random(seed, 0xcbf29ce484222325) {
+  for (const unsigned char c : name) stream_ = (stream_ ^ c) * 0x100000001b3;
+}
 
 std::uint32_t Random::bits() {
   const std::uint64_t lane = position_ % 4;

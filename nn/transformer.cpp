@@ -103,9 +103,8 @@ Var Layout::unpack(const Var& x) const {
 
 Tensor Layout::positions(Integer begin, Integer steps) const {
   if (!rows.defined()) return arange(steps) + begin;
-  const std::vector<std::int32_t> of = positions_.to_vector<std::int32_t>();
-  std::vector<std::int32_t> at;
-  for (const std::int32_t i : of) at.push_back(static_cast<std::int32_t>(begin + i / rows.dim(1)));
+  std::vector<std::int32_t> at = positions_.to_vector<std::int32_t>();
+  for (std::int32_t& i : at) i = static_cast<std::int32_t>(begin + i / rows.dim(1));
   return Tensor::of<std::int32_t>(positions_.shape(), at);
 }
 

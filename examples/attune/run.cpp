@@ -26,15 +26,6 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr Index log_every = 50;     // steps without a validation
 constexpr Index most_skipped = 10;  // updates in a row
 
-/// In MiB: resident memory of the process, and peak memory of tensors.
-report::Json memory_fields() {
-  const auto mib = [](std::size_t bytes) {
-    return std::round(10.0 * static_cast<double>(bytes) / (1 << 20)) / 10;
-  };
-  return {{"rss_mib", mib(platform::resident_memory())},
-          {"peak_mib", mib(buffer_statistics().peak)}};
-}
-
 /// Falls back to a higher precision, with a message, if this CPU computes it at least as fast.
 Precision fastest(Precision asked_for) {
   const Precision precision = fastest_precision(asked_for);
@@ -240,14 +231,18 @@ void Run::save(const report::Json& measures, std::string status) {
 
 void Run::write_log(const report::Json& measures, bool saves) {
   state_.shown_loss = mean_loss();
+  const auto mib = [](std::size_t bytes) {
+    return std::round(10.0 * static_cast<double>(bytes) / (1 << 20)) / 10;
+  };
   report::Json fields{{"training", training_}, {"step", step_}};
   if (data_.epoch) fields["epoch"] = data_.epoch();
   fields.update({{"loss", state_.shown_loss},
                  {"rate", state_.rate},
                  {"tokens_per_s", std::round(per_second_)},
                  {"seconds", std::round(10 * seconds()) / 10},
-                 {"skipped", divergence_.skipped()}});
-  fields.update(memory_fields());
+                 {"skipped", divergence_.skipped()},
+                 {"rss_mib", mib(platform::resident_memory())},
+                 {"peak_mib", mib(buffer_statistics().peak)}});  // of tensors
   fields.update(measures);
   state_.line = report::json_line(fields);
   state_.loss_sum = state_.loss_weights = tokens_ = 0;

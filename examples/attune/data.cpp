@@ -61,7 +61,7 @@ class HeldOut {
 /// Uniform random sample of the added pairs: Algorithm R (Vitter, 1985).
 class Sampler {
  public:
-  Sampler(Index size, std::uint64_t seed) : size_(size), random_(seed, "sample of the pairs") {}
+  explicit Sampler(Index size) : size_(size) {}
   void add(text::TextPair pair) {
     if (seen_++ < size_) {
       sample.push_back(std::move(pair));
@@ -73,7 +73,7 @@ class Sampler {
 
  private:
   const Index size_;
-  Random random_;
+  Random random_{/*seed=*/0, "sample of the pairs"};  // the same for all models of an ensemble
   Index seen_ = 0;
 };
 
@@ -193,8 +193,8 @@ OfBoth<std::optional<text::Tokenizer>> make_tokenizers(const TrainOptions& o,
     const OfBoth<Tokens> tokens = choose(o, survey, /*explains=*/true);
     OfBoth<Texts> lines;
     if ((!made[0] && are_subwords(tokens[0])) || (!made[1] && are_subwords(tokens[1]))) {
-      constexpr Index most = 1'000'000;   // pairs from which subwords are learnt
-      Sampler sampler(most, /*seed=*/0);  // the models of an ensemble need the same subwords
+      constexpr Index most = 1'000'000;  // pairs from which subwords are learnt
+      Sampler sampler(most);
       PairReader reader(o.train_files(), "reading");
       while (auto pair = reader.next_with_words()) {
         if (survey.holds_out(pair->source)) continue;
@@ -364,7 +364,7 @@ Survey survey_of(const PairFiles& files, Index held_out) {
   constexpr Index sampled = 2000;
   Survey survey;
   HeldOut held(held_out);
-  Sampler sampler(sampled, /*seed=*/0);
+  Sampler sampler(sampled);
   PairReader reader(files, "reading");
   while (auto pair = reader.next_with_words()) {
     ++survey.pairs;

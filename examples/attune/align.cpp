@@ -172,9 +172,8 @@ AlignFormat format_of(const UseOptions& o) {
                                      {".svg", AlignFormat::svg}})
     if (ending == name) return format;
   fail("--out",
-       fmt::format("unknown extension '{}', expected .html, .json, .pharaoh, .svg or .txt, "
-                   "or --format",
-                   ending));
+       "unknown extension '{}', expected .html, .json, .pharaoh, .svg or .txt, or --format",
+       ending);
 }
 
 void write(const std::vector<AlignedPair>& pairs, AlignFormat format, const UseOptions& o) {

@@ -236,7 +236,7 @@ text::Alignment next_links(text::LineReader& links, const text::TextPair& pair,
   const auto line = links.next();
   if (!line) {
     fail(fmt::format("{}:{}", links.name(), links.number() + 1),
-         fmt::format("end of file, expected links of the pair at {}", reader.source_place()));
+         "end of file, expected links of the pair at {}", reader.source_place());
   }
   return text::parse_links(*line, words_of(pair.source, pair.target),
                            fmt::format("{}:{}", links.name(), links.number()));
@@ -265,9 +265,8 @@ using Limit = std::pair<Index, const char*>;
 
 [[noreturn]] void fail_long(const PairFiles& files, const char* use, const Limit& longest) {
   fail(files.name(),
-       fmt::format("all pairs to {} on have a side with more than {} tokens, expected "
-                   "a larger {}",
-                   use, longest.first, longest.second));
+       "all pairs to {} on have a side with more than {} tokens, expected a larger {}", use,
+       longest.first, longest.second);
 }
 
 bool is_skipped(const text::TextPair& pair, const PairFiles& files) {
@@ -376,9 +375,10 @@ Survey survey_of(const PairFiles& files, Index held_out) {
   const Index most = std::min(held_out, survey.pairs / 10);
   survey.held_out = held.chosen(most, survey.pairs);
   if (held_out > 0 && survey.held_out.empty()) {
-    fail("--train", fmt::format("no pairs of {} can be held out (at most {} of {}, and all or none "
-                                "with the same source), expected --valid FILE",
-                                files.source.string(), most, survey.pairs));
+    fail("--train",
+         "no pairs of {} can be held out (at most {} of {}, and all or none with the same source), "
+         "expected --valid FILE",
+         files.source.string(), most, survey.pairs);
   }
   return survey;
 }
@@ -418,8 +418,8 @@ Codecs make_codecs(const TrainOptions& o, const Survey& survey) {
     if (!target && !o.joint && target_tokenizer->kind() == Kind::words)
       examples::warn_of_rare_tokens("target", targets);
     if (o.maximum_vocabulary > 0 && o.maximum_vocabulary < 5)
-      fail("--vocabulary", fmt::format("{} leaves only special tokens, expected 0 or at least 5",
-                                       o.maximum_vocabulary));
+      fail("--vocabulary", "{} leaves only special tokens, expected 0 or at least 5",
+           o.maximum_vocabulary);
     const text::VocabularyOptions sizes{.minimum_count = o.minimum_count,
                                         .maximum_size = o.maximum_vocabulary};
     if (!source) source = text::make_vocabulary(sources, sizes);

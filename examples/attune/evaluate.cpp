@@ -177,11 +177,10 @@ int compare(const UseOptions& o) {
   for (const std::filesystem::path& file : files) {
     all.emplace_back(o, std::vector{file});
     if (all.back().pairs.fingerprint().text() != all.front().pairs.fingerprint().text())
-      fail(file.string(),
-           fmt::format("its pairs differ from those of {}, expected the same", names[0]));
+      fail(file.string(), "its pairs differ from those of {}, expected the same", names[0]);
     if (all.back().bleu != all.front().bleu)
-      fail("--bleu", fmt::format("{} and {} were trained with different ones, expected 13a or none",
-                                 names[0], names[all.size() - 1]));
+      fail("--bleu", "{} and {} were trained with different ones, expected 13a or none", names[0],
+           names[all.size() - 1]);
   }
   std::vector<Json> rows;
   for (std::size_t i = 0; i < names.size(); ++i)

@@ -177,8 +177,7 @@ namespace {
 void add_references(TestPairs& pairs, const std::filesystem::path& file, bool nfc) {
   std::vector<std::string> lines = text::read_lines(text::LineReader(file));
   if (lines.size() != pairs.size())
-    fail(file.string(),
-         fmt::format("{} lines, expected one for each of {} pairs", lines.size(), pairs.size()));
+    fail(file.string(), "{} lines, expected one for each of {} pairs", lines.size(), pairs.size());
   if (!lines.empty() && lines.front().find('\t') != std::string::npos)
     fail(file.string() + ":1", "contains a TAB, expected one text per line");
   for (std::size_t i = 0; i < lines.size(); ++i)

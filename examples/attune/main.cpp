@@ -152,8 +152,7 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     return show_help(command, shown, o, !typed.help_all);
   }
   if (o.seeds > 1 && workers().count() > 1)
-    fail("--seeds",
-         fmt::format("expected one process, but mpirun started {} workers", workers().count()));
+    fail("--seeds", "expected one process, but mpirun started {} workers", workers().count());
   std::optional<Survey> survey;
   if (!resumes) {  // defaults depend on the data
     check_files(o);

@@ -47,7 +47,7 @@ Model Model::load(const std::filesystem::path& path) {
   return reading(path, [&] {
     const bool counted = loaded.metadata.contains("longest-target");
     const Index longest = counted ? nn::load_count(loaded.metadata, "longest-target") : 0;
-    if (longest > 1 << 24) fail("longest-target", fmt::format("{} is too large", longest));
+    if (longest > 1 << 24) fail("longest-target", "{} is too large", longest);
     return Model{std::move(loaded), longest};
   });
 }
@@ -71,7 +71,7 @@ void check_alike(std::span<const std::string> names, const Model& first,
                  const std::filesystem::path& path, const Model& other, const char* first_name) {
   for (const std::string& name : names)
     if (other.entry(name) != first.entry(name))
-      fail(path.string(), fmt::format("its {} differs from that of {}", name, first_name));
+      fail(path.string(), "its {} differs from that of {}", name, first_name);
 }
 
 std::vector<std::filesystem::path> models_in(const std::filesystem::path& directory) {
@@ -105,7 +105,7 @@ std::filesystem::path model_file(std::span<const std::filesystem::path> paths) {
   const std::vector<std::filesystem::path> files = model_files(paths);
   if (files.size() > 1)
     fail(files.front().parent_path().parent_path().string(),
-         fmt::format("contains {} models, expected one of them", files.size()));
+         "contains {} models, expected one of them", files.size());
   return files.front();
 }
 
@@ -165,8 +165,8 @@ Index longest_read(Models models, Index most) {
 void check_length(Index tokens, const std::string& place, Index longest) {
   if (tokens <= longest) return;
   const bool own = longest == longest_source || longest == longest_of_pair;
-  fail(place, fmt::format("{} tokens, expected at most {}{}", tokens, longest,
-                          own ? "" : ", the --longest of the score location"));
+  fail(place, "{} tokens, expected at most {}{}", tokens, longest,
+       own ? "" : ", the --longest of the score location");
 }
 
 void UnknownTokens::add(const text::Codec& codec, std::span<const std::string> tokens) {
@@ -181,8 +181,8 @@ void UnknownTokens::add(const text::Codec& codec, std::span<const std::string> t
 void UnknownTokens::require_known(const std::string& data, const char* side,
                                   const std::string& vocabulary) const {
   if (unknown_ > 0 && unknown_ == all_)
-    fail(data, fmt::format("none of its {} tokens is in the vocabulary{}", side,
-                           vocabulary.empty() ? "" : ", " + vocabulary));
+    fail(data, "none of its {} tokens is in the vocabulary{}", side,
+         vocabulary.empty() ? "" : ", " + vocabulary);
 }
 
 void UnknownTokens::warn(const std::string& name, const char* side) const {
@@ -202,7 +202,7 @@ std::string source_of(const std::string& line, const Model& model, Index longest
   if (line.find('\t') != line.npos)
     fail(place, "contains a TAB, expected a source without a target");
   if (const auto bad = text::find_bad_byte(line))
-    fail(place, fmt::format("byte {} is not UTF-8, expected text in UTF-8", *bad + 1));
+    fail(place, "byte {} is not UTF-8, expected text in UTF-8", *bad + 1);
   std::string source = normalized(line, model.nfc());
   check_length(std::ssize(model.source().tokenizer.encode(source)), place, longest);
   return source;

@@ -493,10 +493,8 @@ void check_same(const TrainOptions& stored, const TrainOptions& given) {
   for (const std::string& name : names) {
     const std::string &old = before.at(name), &value = now.at(name);
     if (old != value && !free.contains(name) && !same_file(old, value))
-      fail(resumes ? "--resume" : "--from",
-           fmt::format("{} was trained with {} = {}, not {}",
-                       (resumes ? given.last() : given.from).string(), name, in_quotes(old),
-                       in_quotes(value)));
+      fail(resumes ? "--resume" : "--from", "{} was trained with {} = {}, not {}",
+           (resumes ? given.last() : given.from).string(), name, in_quotes(old), in_quotes(value));
   }
 }
 

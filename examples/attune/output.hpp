@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-
 #include "common.hpp"
 
 namespace attune {
@@ -38,6 +37,13 @@ void say(fmt::format_string<Args...> format, const Args&... args) noexcept {
 template <class... Args>
 void complain(fmt::format_string<Args...> format, const Args&... args) noexcept {
   detail::print(stderr, format, fmt::make_format_args(args...));
+}
+
+/// Throws an Error "OPERATION: ..." with a formatted message.
+template <class First, class... More>
+[[noreturn]] void fail(std::string_view operation, fmt::format_string<First, More...> format,
+                       const First& first, const More&... more) {
+  fail(operation, fmt::vformat(format, fmt::make_format_args(first, more...)));
 }
 
 /// Prints drawings, bytes, or results of for_output() without escaping. Never throws.

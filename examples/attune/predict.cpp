@@ -49,7 +49,7 @@ class Input {
       return std::cin;
     }
     if (is_first_worker()) file_.open(file);
-    if (!file_) fail(file.string(), fmt::format("cannot be read: {}", std::strerror(errno)));
+    if (!file_) fail(file.string(), "cannot be read: {}", std::strerror(errno));
     return file_;
   }
 
@@ -233,7 +233,7 @@ int predict_arguments(const UseOptions& o, Predictor& predictor, const Model& fi
 int predict(const UseOptions& o) {
   const std::string ending = text::folded_case(o.out.extension().string());
   if (!o.out.empty() && ending != ".html" && ending != ".svg")
-    fail("--out", fmt::format("unknown extension '{}', expected .html or .svg", ending));
+    fail("--out", "unknown extension '{}', expected .html or .svg", ending);
   const auto files = model_files(o.models);
   require_output(o, files);
   const std::vector<Model> models = load_equal_models(files);

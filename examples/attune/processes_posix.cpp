@@ -92,7 +92,7 @@ int in_processes(std::size_t n, int jobs, const std::function<int(std::size_t)>&
       const auto child = running.extract(ended);
       if (child.empty()) continue;  // inherited from the program that was this process before exec
       if (WIFSIGNALED(status))
-        fail("run", fmt::format("a child process was killed by signal {}", WTERMSIG(status)));
+        fail("run", "a child process was killed by signal {}", WTERMSIG(status));
       if (status != 0) {
         end_all();
         return WEXITSTATUS(status);

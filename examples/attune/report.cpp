@@ -265,7 +265,7 @@ void require_page(const std::filesystem::path& path) {
 int report(const UseOptions& o) {
   const std::vector<std::filesystem::path> files = model_files(o.models);
   if (o.models.size() > 1 && o.out.empty())
-    fail("--out", fmt::format("missing, but required for {} models", o.models.size()));
+    fail("--out", "missing, but required for {} models", o.models.size());
   // An ensemble is a directory with one subdirectory per training.
   const std::filesystem::path own = files.front().parent_path(),
                               directory = files.size() > 1 ? own.parent_path() : own,

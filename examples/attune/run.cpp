@@ -179,8 +179,8 @@ bool Run::update(nn::Adam& adam, nn::Workers::Sum sum, double rate, double token
   tokens_ += tokens, per_second_ = tokens_ / std::max(1e-9, seconds_since(logged_));
   if (divergence_.skipped_in_a_row() >= most_skipped) {
     save_last();  // skipped updates have changed no weight
-    fail("train", fmt::format("{} consecutive updates were skipped, the last one at step {}",
-                              divergence_.skipped_in_a_row(), step_));
+    fail("train", "{} consecutive updates were skipped, the last one at step {}",
+         divergence_.skipped_in_a_row(), step_);
   }
   show(false);
   return true;
@@ -330,9 +330,8 @@ void Run::resume() {
   reading(files_.last(), [&] {
     for (const auto& [name, input] : data_.inputs)
       if (nn::load_text(state, name) != input.fingerprint.text())
-        fail("checkpoint",
-             fmt::format("{} differs: the checkpoint was trained on other data than {}", name,
-                         input.from));
+        fail("checkpoint", "{} differs: the checkpoint was trained on other data than {}", name,
+             input.from);
     for (const Saved& one : progress_) one.load(file);
     nn::load_parameters(file, parameters_);
     if (average_) average_->load(file);

@@ -36,7 +36,7 @@ std::filesystem::path nearest_existing(std::filesystem::path directory) {
 }
 
 [[noreturn]] void fail_to_write(const std::string& log, int error) {
-  fail(log, fmt::format("cannot write the log: {}", std::strerror(error)));
+  fail(log, "cannot write the log: {}", std::strerror(error));
 }
 
 }  // namespace
@@ -52,10 +52,8 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory)
   using State = platform::FileLock::State;
   const std::string path = directory.string();
   if (lock_.state() == State::not_created)
-    fail("--out", fmt::format("{} cannot be written: {}", (directory / "attune.lock").string(),
-                              lock_.reason()));
-  if (lock_.state() == State::in_use)
-    fail("--out", fmt::format("{} is in use by {}", path, lock_.reason()));
+    fail("--out", "{} cannot be written: {}", (directory / "attune.lock").string(), lock_.reason());
+  if (lock_.state() == State::in_use) fail("--out", "{} is in use by {}", path, lock_.reason());
   if (lock_.state() == State::unsupported)
     complain("{} cannot be locked ({}): no other process must write there\n", path, lock_.reason());
   remove_unfinished(directory);
@@ -67,8 +65,7 @@ RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) 
   const std::filesystem::path there = nearest_existing(path_);
   int error = std::filesystem::is_directory(there, none) ? 0 : ENOTDIR;
   if (error == 0 && !platform::is_writable(there)) error = errno;
-  if (error != 0)
-    fail(path_.string(), fmt::format("cannot create the directory: {}", std::strerror(error)));
+  if (error != 0) fail(path_.string(), "cannot create the directory: {}", std::strerror(error));
   if (std::filesystem::exists(path_)) lock_.emplace(path_);
 }
 
@@ -99,7 +96,7 @@ void RunDirectory::keep_previous() const {
 
 void RunDirectory::cut_log(long step, const std::string& line, const std::string& training) const {
   if (!line.empty() && step_of(line) != step)
-    fail("checkpoint", fmt::format("log_line does not belong to step {}", step));
+    fail("checkpoint", "log_line does not belong to step {}", step);
   std::string kept;
   bool has_step = false;
   const std::string all = std::filesystem::exists(log()) ? read_file(log()) : "";

@@ -214,8 +214,8 @@ int train_or_continue(TrainOptions o, const std::optional<Survey>& survey) {
                           ? before.steps < o.steps
                           : before.epochs > 0 && o.steps == 0 && before.epochs < o.epochs;
   if (duration_of(before) != duration_of(o) && !(longer && may_be_longer))
-    fail("--out", fmt::format("{} was trained for {}, not {}", o.last().string(),
-                              duration_of(before), duration_of(o)));
+    fail("--out", "{} was trained for {}, not {}", o.last().string(), duration_of(before),
+         duration_of(o));
   RunDirectory files(o.out);
   files.make();  // locks it
   if (!std::freopen((o.out / "progress.txt").string().c_str(), "a", stdout))
@@ -280,8 +280,8 @@ void check_directory(const TrainOptions& o) {
   for (Index i = 0; i < o.seeds; ++i)
     std::erase(others, (o.seeds == 1 ? o.out : run_path(o, o.seed + i)) / best_file);
   if (!others.empty())
-    fail("--out", fmt::format("{} contains another training, expected another directory",
-                              others.front().parent_path().string()));
+    fail("--out", "{} contains another training, expected another directory",
+         others.front().parent_path().string());
   if (std::filesystem::is_directory(o.out)) require_page(o.out / report_file);
 }
 
@@ -313,8 +313,8 @@ TrainOptions options_to_start_from(const TrainOptions& given) {
   const std::filesystem::path file = model_file({&given.from, 1});
   std::error_code none;
   if (std::filesystem::equivalent(absolute(file).parent_path(), given.out, none))
-    fail("--out", fmt::format("{} contains the model of --from, expected another directory",
-                              given.out.string()));
+    fail("--out", "{} contains the model of --from, expected another directory",
+         given.out.string());
   const Model model = Model::load(file);
   const TrainOptions fresh = train_options(model.of_sentences());
   TrainOptions o = fresh;

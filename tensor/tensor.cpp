@@ -16,8 +16,7 @@ Buffer& buffer_of(const Tensor& x) { return *x.buffer_.operator->(); }
 
 void fail_modified(const Shape& shape) {
   fail(fmt::format("backward of {}", thread_state.pullback.operation),
-       fmt::format("a tensor {} that it needs was modified in place after the forward pass",
-                   to_string(shape)));
+       "a tensor {} that it needs was modified in place after the forward pass", shape);
 }
 
 void fail_dtype(DType actual, DType wanted, const Shape& shape) {

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include <attune/models/text/utf8.hpp>
 #include <attune/tensor/file.hpp>
 #include <attune/tensor/platform.hpp>
 

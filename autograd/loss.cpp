@@ -213,8 +213,7 @@ Var affine_cross_entropy(const Var& x, const Affine& affine, const Tensor& targe
 
 Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels, const Mask& labels_mask,
              const CtcLossOptions& options) {
-  const double scale = scale_of("ctc_loss", options.reduction,
-                                flat_mask("ctc_loss", labels_mask, logits), labels.size());
+  const double scale = scale_of("ctc_loss", options.reduction, labels_mask, labels.size());
   Ctc result = ctc({logits.value(), mask, labels, labels_mask, options.blank}, recorded(logits));
   return record("ctc_loss", sum(result.loss) * scale)
       .joint(

@@ -82,8 +82,6 @@ class KeyValueCache {
  private:
   struct Memory;  // of keys_values and of later entries
   std::shared_ptr<Memory> memory_;
-
-  friend KeyValueCache select(const KeyValueCache& cache, const Tensor& rows);
 };
 
 /// Gathers hypotheses by index (i32, repetition allowed).

@@ -42,12 +42,11 @@ class Truecaser : public Rewriter {
   Truecaser(std::vector<std::string> words, bool capitals);
 
   std::string encode(std::string_view line) const override;
-  /// Capitalises the first word of each sentence if capitals().
+  /// Capitalises the first word of each sentence if sentences begin with a capital.
   std::string decode(std::string_view line) const override;
   std::string json() const override;
 
   std::span<const std::string> words() const { return words_; }
-  bool capitals() const { return capitals_; }
 
  private:
   std::vector<std::string> words_;

@@ -251,11 +251,7 @@ Var attention_weights(const Var& q, const Var& kv, const FusedAttentionOptions& 
   return concat(all, 0);
 }
 
-namespace {
-
-Var window_forward(const Var& x, const Tensor& positions) { return window(x, positions); }
-
-}  // namespace
+static Var window_forward(const Var& x, const Tensor& positions) { return window(x, positions); }
 
 Var window(const Var& x, const Tensor& positions) {
   return record("window", window_forward(x.value(), positions))

@@ -565,14 +565,10 @@ Var scatter(const Var& x, const Tensor& ids, const Var& rows, Integer axis) {
       });
 }
 
-namespace {
-
-Var unfold_backward(const Var& x, Integer steps, const UnfoldOptions& options) {
+static Var unfold_backward(const Var& x, Integer steps, const UnfoldOptions& options) {
   return record("unfold", unfold_backward(x.value(), steps, options))
       .wrt(x, [options](const auto& dy) { return unfold(dy, options); });
 }
-
-}  // namespace
 
 Var unfold(const Var& x, const UnfoldOptions& options) {
   return record("unfold", unfold(x.value(), options))

@@ -536,12 +536,11 @@ std::vector<Hypothesis> sample(const Model& model, const Model::Source& source,
 
 // ---- Forced decoding
 
-namespace {
-
 /// -log p of the tokens next (T · B). Computes logits in chunks of rows, to limit memory for long
 /// targets and large vocabularies. `never` has the excluded tokens of each sentence.
-std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, const Tensor& mask,
-                              std::span<const std::vector<std::int32_t>> never) {
+static std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next,
+                                     const Tensor& mask,
+                                     std::span<const std::vector<std::int32_t>> never) {
   constexpr Index rows = 256;
   const Tensor readouts = logits.x.value().reshape({-1, logits.x.dim(-1)});
   std::vector<double> losses;
@@ -563,8 +562,6 @@ std::vector<double> losses_of(const AffineLogits& logits, const Tensor& next, co
   }
   return losses;
 }
-
-}  // namespace
 
 std::vector<Hypothesis> force_decode(const Model& model, const Model::Source& source,
                                      const Target& target, const SearchOptions& options) {

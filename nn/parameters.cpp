@@ -139,10 +139,8 @@ const Var& Parameters::operator[](std::string_view path) const {
   return parameters_[at->second].variable;
 }
 
-namespace {
-
 template <class T>
-T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
+static T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
   const std::string& text = load_text(metadata, name);
   const char* const end = text.data() + text.size();
   T value{};
@@ -151,8 +149,6 @@ T number_in(const Metadata& metadata, const std::string& name, T low, T high) {
     fail("checkpoint", "'{}' is {}, not a number from {} to {}", name, in_quotes(text), low, high);
   return value;
 }
-
-}  // namespace
 
 Tensor find_tensor(const Safetensors& file, const std::string& name, const Shape& shape,
                    DType dtype) {

@@ -223,11 +223,9 @@ bool predicts_targets(const UseOptions& o) {
   return true;
 }
 
-namespace {
-
 /// Reads PAIRS that is no regular file: standard input (-, or none), a pipe, or a sentence, whose
 /// target may be TARGETS. A missing file is no sentence if its name has no blank, and an extension.
-void read_text(UseOptions& o, const Model& model) {
+static void read_text(UseOptions& o, const Model& model) {
   const std::string name = o.file.string(), ending = o.file.extension().string();
   const bool is_input = name.empty() || name == "-";
   if (name.empty() && platform::is_terminal(platform::Stream::input))
@@ -244,8 +242,6 @@ void read_text(UseOptions& o, const Model& model) {
     o.text = target.empty() ? name : swaps ? target + "\t" + name : name + "\t" + target;
   }
 }
-
-}  // namespace
 
 int align(const UseOptions& given) {
   UseOptions o = given;
@@ -266,10 +262,8 @@ int align(const UseOptions& given) {
 
 // ---- score
 
-namespace {
-
-void print_scores(const models::Model& network, std::span<const text::TextPair> lines,
-                  std::span<const text::Pair> pairs, const UseOptions& o) {
+static void print_scores(const models::Model& network, std::span<const text::TextPair> lines,
+                         std::span<const text::Pair> pairs, const UseOptions& o) {
   if (pairs.empty()) return;
   const auto scores =
       models::force_decode(network, text::make_batch(pairs),
@@ -285,8 +279,6 @@ void print_scores(const models::Model& network, std::span<const text::TextPair> 
         "\n");
   }
 }
-
-}  // namespace
 
 int score(const UseOptions& o) {
   constexpr std::size_t most_tokens = 2048;  // per side of a batch, with padding

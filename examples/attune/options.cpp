@@ -270,9 +270,7 @@ OptionList fields_of(TrainOptions& o) {
   return all;
 }
 
-namespace {
-
-OptionList fields_of(UseOptions& o, unsigned command) {
+static OptionList fields_of(UseOptions& o, unsigned command) {
   OptionList all;
   const auto add = [&](unsigned commands, OptionList some) {
     if ((commands & command) != 0) append(all, std::move(some));
@@ -344,8 +342,6 @@ OptionList fields_of(UseOptions& o, unsigned command) {
          [](O o) { return o.gold.empty(); });
   return all;
 }
-
-}  // namespace
 
 const OptionTable<TrainOptions>& options_of(const TrainOptions& options) {
   static const auto tables = [] {

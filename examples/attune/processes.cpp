@@ -102,10 +102,8 @@ nn::Workers& workers() {
   return *joined;
 }
 
-namespace {
-
 /// All-gather of the bytes that `make` returns, as described in the header.
-Texts gather_bytes(const std::function<std::string()>& make, double patience) {
+static Texts gather_bytes(const std::function<std::string()>& make, double patience) {
   std::string own;  // empty if it was interrupted; otherwise the bytes and one more
   try {
     own = make() + '.';
@@ -119,8 +117,6 @@ Texts gather_bytes(const std::function<std::string()>& make, double patience) {
   }
   return all;
 }
-
-}  // namespace
 
 Numbers all_gather(const std::function<Numbers()>& make) {
   const auto bytes = [&] {

@@ -61,7 +61,9 @@ Tensor OutputSubsets::logits(const AffineLogits& all) {
 }
 
 const Tensor& OutputSubsets::columns(const Tensor& W, std::size_t sentence) {
-  Tensor& own = columns_[{bytes_of(W).data(), sentence}];
+  auto& [kept, columns] = columns_[bytes_of(W).data()];
+  kept = W;
+  Tensor& own = columns[sentence];
   const std::vector<std::int32_t>& ids = ids_[sentence];
   if (!own.defined())
     own = transpose(gather(W, Tensor::of<std::int32_t>({std::ssize(ids)}, ids), 1), 0, 1);

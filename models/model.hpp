@@ -22,7 +22,10 @@ class OutputSubsets {
   explicit OutputSubsets(std::vector<std::vector<std::int32_t>> ids) : ids_(std::move(ids)) {}
 
   /// The sentences of the rows of the next step.
-  void set_rows(std::vector<std::size_t> sentences) { sentences_ = std::move(sentences); }
+  void set_rows(std::vector<std::size_t> sentences) {
+    sentences_ = std::move(sentences);
+    std::erase_if(columns_, [](const auto& one) { return one.second.W.unique(); });
+  }
   /// The number of a row's logits; beyond, they are -∞.
   Index size(Index row) const;
   /// The id of a row's logit.
@@ -36,7 +39,13 @@ class OutputSubsets {
 
   std::vector<std::vector<std::int32_t>> ids_;
   std::vector<std::size_t> sentences_;
-  std::map<std::pair<const void*, std::size_t>, Tensor> columns_;  // by W and sentence
+  /// Those of a W, by sentence. Keeps W, so that no other gets its address: if it was computed for
+  /// one step, until the next.
+  struct Columns {
+    Tensor W;
+    std::map<std::size_t, Tensor> of;
+  };
+  std::map<const void*, Columns> columns_;
 };
 
 namespace detail {

@@ -125,6 +125,16 @@ TEST_CASE("translate: a shortlist restricts each sentence to its own tokens") {
   }
 }
 
+TEST_CASE("OutputSubsets: a W that is computed for each step is not that of the step before") {
+  models::OutputSubsets subsets({{1, 3}});
+  const Tensor x = ones({1, 1, 2});
+  for (int step = 0; step < 3; ++step) {
+    subsets.set_rows({0});
+    const auto logits = subsets.logits({x, {full({2, kTargets}, step), {}}});
+    CHECK(logits.to_vector<float>() == std::vector<float>{2.f * step, 2.f * step});
+  }
+}
+
 TEST_CASE("Shortlist: errors") {
   const Translator t;
   const Shortlist list = list_of(kNoLinks, {4});

@@ -147,6 +147,9 @@ Shortlist Shortlist::of(const Safetensors& file, Integer source_vocabulary,
       "frequent", *frequent, "N");
   checked_ids("shortlist", "token", *links, target_vocabulary, -1);
   checked_ids("shortlist", "token", *frequent, target_vocabulary);
+  const std::vector ids = frequent->to_vector<std::int32_t>();
+  if (std::ranges::adjacent_find(ids, std::greater_equal()) != ids.end())
+    fail("shortlist", "the frequent tokens do not ascend");
   list.links_ = *links, list.frequent_ = *frequent;
   return list;
 }

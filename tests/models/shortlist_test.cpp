@@ -151,6 +151,7 @@ TEST_CASE("Shortlist: errors") {
   CHECK_ERROR("Shortlist: the source token 1 is not in 0 to 0", Shortlist(1, pair, 1, 10));
   CHECK_FALSE(Shortlist::of({}, kSources, kTargets).defined());
   CHECK_ERROR("shortlist: token 9 at 0 is not in 0 to 8", list_of(kNoLinks, {9}));
+  CHECK_ERROR("shortlist: the frequent tokens do not ascend", list_of(kNoLinks, {4, 4}));
   CHECK_ERROR("shortlist: token 9 at 0 is not in -1 to 8",
               list_of(full({kSources, 1}, 9, DType::i32), {4}));
   CHECK_ERROR("shortlist: links (V, L) is (3, 1), but V = 11 in source vocabulary",

@@ -352,14 +352,15 @@ class Decoding {
     keep(sentences_[end.sentence], std::move(h));
   }
 
-  /// Keeps only the best of the hypotheses with equal text.
+  /// Keeps only the best of the hypotheses with equal text, complete ones before truncated ones.
   void keep(SentenceSearch& sentence, Hypothesis h) {
     if (text_) {
       std::string text = text_(h, sentence.number);
       const auto same = std::ranges::find(sentence.texts, text);
       if (same != sentence.texts.end()) {
         Hypothesis& other = sentence.finished[same - sentence.texts.begin()];
-        if (h.score > other.score) other = std::move(h);
+        if (std::pair(h.complete, h.score) > std::pair(other.complete, other.score))
+          other = std::move(h);
         return;
       }
       sentence.texts.push_back(std::move(text));

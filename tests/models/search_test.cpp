@@ -366,6 +366,29 @@ TEST_CASE("translate: of hypotheses with equal text only the best is returned") 
   }
 }
 
+TEST_CASE("translate: of equal texts, a complete hypothesis is kept before a truncated one") {
+  const models::SearchOptions how{.beam = 200, .max_length = 3, .length_penalty = 2, .best = 200};
+  const auto text = [](const Hypothesis& h, Index) {  // without the tokens 4
+    std::string of;
+    for (const std::int32_t word : h.words) of += word == 4 ? "" : "x";
+    return of;
+  };
+  std::ptrdiff_t truncated = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const TableDecoder decoder(random_table(4, seed));
+    const auto found = models::translate(decoder, {{{4, 3}}}, {.how = how, .text = text}),
+               all = models::translate(decoder, {{{4, 3}}}, {.how = how});
+    for (const Hypothesis& h : found.front()) {
+      const bool some_complete = std::ranges::any_of(all.front(), [&](const Hypothesis& one) {
+        return one.complete && text(one, 0) == text(h, 0);
+      });
+      CHECK(h.complete == some_complete);
+    }
+    truncated += std::ranges::count(all.front(), false, &Hypothesis::complete);
+  }
+  CHECK(truncated > 0);
+}
+
 // ---- Contents of a hypothesis
 
 /// A language model: the next token depends only on the last one, by logits (V, V).

@@ -146,7 +146,7 @@ class LogProbabilities {
     double total = 0;
     blocks_of(simd::sum_block,
               [&](const T* from, Index n) { total += simd::sum_exp(from, shift_, n); });
-    log_total_ = total == 0 ? T(0) : static_cast<T>(std::log(total));
+    log_total_ = total == 0 ? T(0) : static_cast<T>(simd::log(total));
   }
 
   /// False if a logit is NaN or inf.

@@ -27,8 +27,9 @@ using std::string, std::vector;
 
 using Time = sys_time<microseconds>;
 
-/// 2016-07, 2016/7/1, 2016-07-01 05:00:00.25, 2016-07-01T05:00+02:00, ...; UTC if it has a zone
-std::optional<Time> parse_time(string text) {
+/// 2016-07, 2016/7/1, 2016-07-01 05:00:00.25, 2016-07-01T05:00+02:00, ...; in UTC if it has a zone,
+/// which sets `zone`.
+std::optional<Time> parse_time(string text, string& zone) {
   for (char& c : text) c = c == '/' ? '-' : c == 'T' ? ' ' : c;
   if (text.find('-') != 4) return {};
   const char* rest = text.c_str();
@@ -50,20 +51,21 @@ std::optional<Time> parse_time(string text) {
     const string digits(rest, 1 + std::strspn(rest + 1, "0123456789"));  // without an exponent
     fraction = strtod(digits.c_str(), nullptr), rest += digits.size();
   }
-  minutes zone(0);
+  minutes ahead(0);
   if (*rest == ' ' && rest[1]) ++rest;
+  if (*rest == 'Z' || *rest == '+' || *rest == '-') zone = "Z";
   if (*rest == 'Z') ++rest;
   if (const char sign = *rest; sign == '+' || sign == '-') {
-    zone = hours(number(sign).value_or(99));
-    zone += minutes(number(*rest == ':' ? ':' : '\0').value_or(0));
-    if (sign == '-') zone = -zone;
+    ahead = hours(number(sign).value_or(99));
+    ahead += minutes(number(*rest == ':' ? ':' : '\0').value_or(0));
+    if (sign == '-') ahead = -ahead;
   }
   const year_month_day date(year(y), month(static_cast<unsigned>(m)),
                             day(static_cast<unsigned>(d)));
   if (*rest || !date.ok() || (hour && !minute) || hour.value_or(0) > 23 ||
-      minute.value_or(0) > 59 || second > 60 || abs(zone) > 24h)
+      minute.value_or(0) > 59 || second > 60 || abs(ahead) > 24h)
     return {};
-  return Time(sys_days(date)) + hours(hour.value_or(0)) + minutes(minute.value_or(0)) - zone +
+  return Time(sys_days(date)) + hours(hour.value_or(0)) + minutes(minute.value_or(0)) - ahead +
          seconds(second) + microseconds(std::llround(1e6 * fraction));
 }
 
@@ -140,16 +142,16 @@ Table read_table(const string& path) {
   const char separator = header[at];
   Table table{.columns = fields_of(header, separator, lines)};
   const Index width = std::ssize(table.columns);
-  if (width < 2 || parse_time(table.columns[0])) refuse("a header of several columns", header);
+  if (width < 2 || parse_time(table.columns[0], table.zone))
+    refuse("a header of several columns", header);
   vector<double> values;
   for (Index row = 0; const auto line = lines.next();) {
     const vector<string> fields = fields_of(*line, separator, lines);
     if (fields == vector<string>{""}) continue;
     if (std::ssize(fields) != width) refuse(fmt::format("a row of {} fields", width), *line);
-    const auto time = parse_time(fields[0]);
+    const auto time = parse_time(fields[0], table.zone);
     if (!time) refuse("a time such as 2016-07-01 05:00:00", fields[0]);
     if (row == 0) table.first = *time;
-    if (fields[0].find_first_of("Z+-", fields[0].find(':')) != string::npos) table.zone = "Z";
     if (row == 1) table.interval = *time - table.first;
     if (row > 0 && (table.interval <= 0us || !table.reaches(row, *time)))
       refuse(table.interval <= 0us ? "a later time" : to_string(table.time(row)), fields[0]);

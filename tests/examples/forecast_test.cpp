@@ -116,6 +116,8 @@ TEST_CASE("forecast: reads all dialects of CSV and time formats equally") {
   const auto month = [](int i) { return fmt::format("{}-{:02}", 2000 + i / 12, 1 + i % 12); };
   CHECK(next(month) == "2002-07-01 00:00:00");
   CHECK(next([](int i) { return hour(i) + ":00 +02:00"; }) == "2024-01-02 04:00:00Z");
+  CHECK(next([](int i) { return fmt::format("2024-01-{:02}+02:00", 1 + i); }) ==
+        "2024-01-30 22:00:00Z");
   CHECK(next([&](int i) { return month(i) + "-15"; }) == "2002-07-15 00:00:00");
   CHECK(
       next([](int i) { return fmt::format("0024-01-{:02}", 1 + i); }).ends_with("01-31 00:00:00"));

@@ -189,7 +189,9 @@ Examples examples_of(const Measured& m, std::size_t count, Index best) {
     for (const models::Hypothesis& h : written[n]) {
       const bool first = &h == &written[n].front();
       const std::string target = text(h, 0), p = fmt::format("{:.3g}", std::exp(h.log_probability));
-      const bool wrong = !m.sentences() && target != expected;
+      const Written& counted = m.result.written[some[n]];
+      const bool wrong =
+          !m.sentences() && (target == counted.text ? !counted.right : target != expected);
       rows.push_back({first ? source : "", first ? expected : "", (wrong ? "✗ " : "") + target, p});
       if (!first) continue;
       report::Heatmap map =

@@ -159,8 +159,9 @@ report::Log report::read_log(const std::string& path) {
 std::vector<std::string> run_names(std::span<const std::filesystem::path> files) {
   std::vector<std::string> names;
   for (const auto& file : files) {
+    const auto whole = std::filesystem::absolute(file).lexically_normal();
     const std::string stem = file.stem().string(),
-                      directory = std::filesystem::absolute(file).parent_path().filename().string();
+                      directory = whole.parent_path().filename().string();
     names.push_back(stem == "best" && !directory.empty() ? directory : stem);
   }
   std::vector<std::string> unique = names;

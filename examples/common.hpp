@@ -197,7 +197,7 @@ template <class O>
 std::vector<std::string> parse_command_line(int argc, char** argv, const std::string& usage, O& o) {
   const models::OptionTable<O>& options = models::options_of(o);
   const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
-  if (std::ranges::find(typed, "--help") != typed.end()) {
+  if (std::ranges::count(typed, "--help") + std::ranges::count(typed, "-h") > 0) {
     std::cout << usage << "\n" << help_of(options, o);
     if (!std::cout.flush()) fail("standard output", "cannot be written");
     std::exit(0);

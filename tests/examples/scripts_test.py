@@ -71,7 +71,7 @@ def main():
         loss = [float(re.search(r"validation loss (\S+)", one)[1]) for one in printed]
         assert loss[0] == loss[1] < 0.9, printed  # the first letters of a window are uncertain
         assert re.search("----\n.*(bcde|efgh)", printed[0]), printed[0]
-        assert "usage: gpt TEXT" in run(gpt, "--help")
+        assert "usage: gpt TEXT" in run(gpt, "-h") == run(gpt, "--help")
         with open("/dev/full", "w") as full:
             assert subprocess.run([gpt, "--help"], stdout=full, stderr=subprocess.DEVNULL).returncode == 1
         for mistake in ["--context", "1"], ["--width", "2.5"], ["--steps", "0"], ["--batch", "1e30"], ["--rate", "x"], ["--what", "1"]:

@@ -51,10 +51,10 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
     if (!write_parts(path, parts)) fail_with_errno(path, "cannot be written");
     return;  // a device or pipe is written to directly, not replaced
   }
-  // A symbolic link is kept: the file that it names is replaced.
-  const std::filesystem::path file = std::filesystem::is_symlink(path, none)
-                                         ? std::filesystem::weakly_canonical(path, none)
-                                         : path;
+  // A symbolic link is kept: the file that it names is replaced, or created.
+  std::filesystem::path file = path;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(file, none); ++links)
+    file = file.parent_path() / std::filesystem::read_symlink(file, none);
   std::filesystem::path temporary = file;
   static std::atomic<unsigned> number{0};  // two threads may write the same file
   temporary += fmt::format(".{}.{}.tmp", platform::process_id(), number++);

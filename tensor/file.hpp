@@ -18,10 +18,10 @@ std::string utf8_path(const std::filesystem::path& path);
 
 /// Replaces a file by the concatenation of `parts`, atomically: writes a temporary file in the same
 /// directory, flushes it to the disk and renames it over the old one. Gives no user more permissions
-/// than the old file. Writes through a symbolic link to an existing file, and directly to a pipe or
-/// device. Throws an Error with the path and the reason; then the old file is unchanged and the
-/// temporary file is removed. If only the flush of the directory fails, it throws too, but the new
-/// file is in place, and a power failure may undo it.
+/// than the old file. Writes through symbolic links, and directly to a pipe or device. Throws an
+/// Error with the path and the reason; then the old file is unchanged and the temporary file is
+/// removed. If only the flush of the directory fails, it throws too, but the new file is in place,
+/// and a power failure may undo it.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 inline void write_file(const std::filesystem::path& path, std::string_view contents) {
   write_file(path, std::span(&contents, 1));

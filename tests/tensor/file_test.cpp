@@ -21,6 +21,11 @@ TEST_CASE("write_file: keeps permissions and a symbolic link, replaces the file 
   CHECK(std::filesystem::is_symlink(scratch / "link"));
   CHECK(read_file(scratch / "file") == "new");
   CHECK(status(scratch / "file").permissions() == perms::owner_read);
+  std::filesystem::create_symlink("link to nothing", scratch / "chain");
+  std::filesystem::create_symlink("created", scratch / "link to nothing");
+  write_file(scratch / "chain", "new");
+  CHECK(std::filesystem::is_symlink(scratch / "chain"));
+  CHECK(read_file(scratch / "created") == "new");
 }
 
 TEST_CASE("write_file, read_file: a round trip keeps bytes of every value") {

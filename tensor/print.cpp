@@ -64,6 +64,7 @@ class Picture {
 std::string to_string(const Tensor& x, Integer digits) {
   if (!x.defined()) return "undefined tensor";
   if (x.dtype() == DType::i32) digits = 10;  // all, as ids and counts are not rounded
+  if (digits < 0) digits = 6;                // as for numbers in a stream
   return fmt::format("{}{}{}", describe(x), x.rank() > 1 ? '\n' : ' ', Picture(x, digits).draw());
 }
 

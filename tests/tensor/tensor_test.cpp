@@ -329,7 +329,8 @@ TEST_CASE("Tensor: prints aligned rows; only the corners of a large tensor") {
   CHECK(std::ranges::count(corners, '\n') == 7);  // three rows, a line of dots, three rows
   std::ostringstream out;
   out << std::setprecision(2) << reals({1}, {0.125}) << " " << Shape{2, 3};
-  CHECK(out.str() == "f64 (1) [0.12] (2, 3)");
+  out << std::setprecision(-1) << reals({1}, {0.12345678});
+  CHECK(out.str() == "f64 (1) [0.12] (2, 3)f64 (1) [0.123457]");
 }
 
 TEST_CASE("visit_floating: calls with the element type; i32 is an error") {

@@ -16,7 +16,9 @@ echo "== 1/3  Packages"
 examples/packages.sh tests
 
 echo "== 2/3  Building into build/"
-options="-Dsentencepiece=enabled -Dspeech=enabled -Dmpi=enabled -Dexamples=enabled -Dtests=enabled -Dbench=enabled"
+optional=auto
+[ ! -f /etc/debian_version ] || optional=enabled  # packages.sh leaves some of them out on other systems
+options="-Dsentencepiece=$optional -Dspeech=$optional -Dmpi=$optional -Dexamples=enabled -Dtests=enabled -Dbench=enabled"
 if [ -f build/build.ninja ]; then
   meson configure build --clearcache $options "$@"
   meson setup --reconfigure build >build/setup.log || { cat build/setup.log; exit 1; }

@@ -217,7 +217,8 @@ bool predicts_targets(const UseOptions& o) {
   if (!o.target.empty()) return false;
   std::istringstream text(o.text.value_or(""));
   if (!o.text && !std::filesystem::is_regular_file(o.file)) return true;  // is read later
-  text::LineReader reader = o.text ? text::LineReader(text, "") : text::LineReader(o.file);
+  text::LineReader reader =
+      o.text ? text::LineReader(text, o.file.string()) : text::LineReader(o.file);
   for (auto line = reader.next(); line; line = reader.next())
     if (!line->empty()) return line->find('\t') == line->npos;
   return true;

@@ -30,16 +30,18 @@ constexpr Index max_unpacked_cols = 2048;
 /// amortise reading a panel, and enough multiply-adds to amortise the dispatch to a thread.
 constexpr Index enough_tiles = 8, least_rows = 64, min_work = 256 * 1024;
 /// A transposed A is packed in the order of the kernel if its columns are at least this many bytes
-/// apart. Closer columns stay in the cache: copying them took 2 % of the smallest models' training.
-constexpr Index packed_bytes = 2048;
+/// apart: such columns share few sets of the first-level cache, and evict each other (on a Zen 3,
+/// gradients of weights with 128 rows took 1.2 times as long).
+constexpr Index packed_bytes = 512;
 /// If rows of A are a multiple of 4096 bytes apart and B has at least this many columns, A is first
 /// copied to closer rows.
 constexpr Index gathered_columns = 128;
 /// Up to this many rows of C, B is not packed: packing would take longer than the product.
 constexpr Index few_rows = 4;
 /// From this many elements on, B is packed by the tiles that read it, if C has one row of tiles. It is
-/// not packed if its rows are at most read_directly elements apart.
-constexpr Index packed_before = 256 * 1024, read_directly = 512;
+/// not packed if its rows are at most read_directly elements apart. Those of 512 elements evict each
+/// other: on a Zen 3, products with them took 1.15 times as long.
+constexpr Index packed_before = 256 * 1024, read_directly = 256;
 /// Elements of B, in panels, that are packed on the stack.
 constexpr Index small_factor = 2048;
 /// Elements per tile when a factor, A or B, is converted or copied before the product.

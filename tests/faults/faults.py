@@ -148,7 +148,7 @@ FAULTS = [
      "const double count = mask.defined() ? sum(mask).item() : static_cast<double>(rows);",
      "const double count = static_cast<double>(rows);"),
     ("coverage: the weight gets no gradient", "autograd/attention_ops.cpp",
-     "if (dw_c) dw_c->add(sum(d_keys * coverage.reshape({k.dim(0), k.dim(1), 1}), {0, 1}));", "if (dw_c) dw_c->accumulator();"),
+     "if (dw_c) dw_c->add(sum(times(coverage.reshape({k.dim(0), k.dim(1), 1})), {0, 1}));", "if (dw_c) dw_c->accumulator();"),
 
     # Layers
     ("local attention: the window is one position too small on the right", "nn/attention.cpp",

@@ -71,6 +71,12 @@ TEST_CASE("grad: rows that where discards, extents of 0, results that use no inp
   const Var weights = variable(ones({1, 2}, DType::f64));
   const Var read = where(f64({1, 0}).reshape({2, 1}), weighted_sum(weights, memory), 0.0);
   CHECK(difference(grad(sum(read), weights).value(), f64({3, 0}).reshape({1, 2})) == 0);
+  const Var own = variable(ones({1, 2, 2}, DType::f64)), lost = f64({1, inf}).reshape({1, 2});
+  const Var sums = where(f64({1, 0}).reshape({2, 1}), weighted_sum(lost, own), 0.0);
+  CHECK(difference(grad(sum(sums), own).value(), f64({1, 1, 0, 0}).reshape({1, 2, 2})) == 0);
+  const Var queries = f64({1, 2, inf, inf}).reshape({2, 2});
+  const Var scores = where(f64({1, 0}).reshape({1, 2}), dot_scores(queries, own), 0.0);
+  CHECK(difference(grad(sum(scores), own).value(), f64({1, 2, 0, 0}).reshape({1, 2, 2})) == 0);
 
   // A key that no query attends to: (S, B, 2 D), keys and values of one element.
   const Var q = variable(ones({1, 1, 1}, DType::f64));

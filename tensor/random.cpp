@@ -69,6 +69,7 @@ void Random::bits(std::span<std::uint32_t> words) {
 
 template <class T>
 void Random::dropout(double rate, std::span<T> factors) {
+  if (!(rate >= 0 && rate < 1)) fail("Random::dropout", "rate = {} is not in [0, 1)", rate);
   const auto limit = static_cast<std::uint32_t>(rate * 0x1p32);
   const T kept = static_cast<T>(1 / (1 - rate));
   std::uint32_t words[512];

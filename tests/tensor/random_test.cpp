@@ -98,6 +98,13 @@ TEST_CASE("Random: below gives integers below its bound, which must be positive"
   CHECK_THROWS_AS(random.below(-5), Error);
 }
 
+TEST_CASE("Random: dropout checks its rate") {
+  Random random(42);
+  float factors[2];
+  for (const double rate : {nan, -0.1, 1.0})
+    CHECK_THROWS_AS(random.dropout(rate, std::span<float>(factors)), Error);
+}
+
 TEST_CASE("Random: below redraws to avoid the bias of the remainder") {
   // With this bound one draw in four is rejected on average; here 6 of 10 are.
   Random random(9);

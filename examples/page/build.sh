@@ -30,7 +30,7 @@ if [ ! -f $out/wasm/build.ninja ]; then
 fi
 ninja -C $out/wasm
 built=$out/wasm/examples/page
-gzip -9 <$built/attention.wasm | base64 -w 0 >$out/library.txt
+gzip -9n <$built/attention.wasm | base64 -w 0 >$out/library.txt
 base64 -w 0 "$model" >$out/checkpoint.txt
 cat $built/attention.js examples/page/worker.js >$out/worker.js
 cat models/text/report.js examples/page/page.js >$out/page.js

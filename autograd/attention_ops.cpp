@@ -67,10 +67,9 @@ void weighted_sum_backward(const Var& weights, const Var& dc, SlotOf<Var>& dmemo
   const Index heads = weights.rank() == 2 ? 1 : weights.dim(0), S = weights.dim(-2), B = dc.dim(0),
               D = dc.dim(1);
   const Var w = permute(reshape(weights, {heads, S, B, 1}), {1, 2, 0, 3}),
-            d = reshape(dc, {B, heads, D / heads}), products = w * d;
-  // A sentence that `where` discards has a factor of 0, and another that may not be finite.
-  const Tensor lost = maximum(w.value() == 0, d.value() == 0) * (1 - isfinite(products.value()));
-  dmemory.add(reshape(where(lost, 0.0, products), {S, B, D}));
+            d = reshape(dc, {B, heads, D / heads});
+  dmemory.add(reshape(detail::without_discarded(w, d, -1) * detail::without_discarded(d, w, -1),
+                      {S, B, D}));
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ namespace attune {
   inline Var& operator op##=(Var& a, double b) { return a = a op b; }
 #define ATTUNE_COMPARISON(name, op)                                                        \
   inline Tensor operator op(const Var& a, const Var& b) { return a.value() op b.value(); } \
-  inline Tensor operator op(const Var& a, double b) { return a.value() op b; }
+  inline Tensor operator op(const Var& a, double b) { return a.value() op b; }             \
+  inline Tensor operator op(double a, const Var& b) { return a op b.value(); }
 #include <attune/tensor/operators.inc>
 Var operator-(const Var& x);
 

@@ -106,6 +106,9 @@ static bool divides_i32(const char* op, const Tensor& a, const Tensor& b) {
   }                                                                                              \
   Tensor name(const Tensor& a, double b) {                                                       \
     return map(#name, a, [b](auto x) { return decltype(x)(x op static_cast<decltype(x)>(b)); }); \
+  }                                                                                              \
+  Tensor operator op(double a, const Tensor& b) {                                                \
+    return map(#name, b, [a](auto x) { return decltype(x)(static_cast<decltype(x)>(a) op x); }); \
   }
 #include <attune/tensor/operators.inc>
 Tensor operator-(const Tensor& x) { return map("negate", x, std::negate()); }

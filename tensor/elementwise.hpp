@@ -128,7 +128,8 @@ Tensor zip(const char* operation, const Tensor& a, const Tensor& b, F f) {
   Tensor name(const Tensor& a, const Tensor& b);                                     \
   Tensor name(const Tensor& a, double b);                                            \
   inline Tensor operator op(const Tensor& a, const Tensor& b) { return name(a, b); } \
-  inline Tensor operator op(const Tensor& a, double b) { return name(a, b); }
+  inline Tensor operator op(const Tensor& a, double b) { return name(a, b); }        \
+  Tensor operator op(double a, const Tensor& b);
 #include <attune/tensor/operators.inc>
 Tensor operator-(const Tensor& x);
 /// The remainder a - ⌊a/b⌋ b, which has the sign of b, as in Python. i32: throws if b is 0.
@@ -178,8 +179,20 @@ X maximum(const A& x, double least) {
   return maximum(X(x), X(scalar(least, x.dtype())));
 }
 template <class A, Value X = ValueOf<A>>
+X maximum(double least, const A& x) {
+  return maximum(x, least);
+}
+template <class A, Value X = ValueOf<A>>
 X minimum(const A& x, double most) {
   return minimum(X(x), X(scalar(most, x.dtype())));
+}
+template <class A, Value X = ValueOf<A>>
+X minimum(double most, const A& x) {
+  return minimum(x, most);
+}
+template <class A, Value X = ValueOf<A>>
+X power(double a, const A& b) {
+  return power(X(scalar(a, b.dtype())), X(b));
 }
 /// min(max(x, low), high). The gradient is 1 where low <= x <= high, and 0 elsewhere.
 template <class A, Value X = ValueOf<A>>

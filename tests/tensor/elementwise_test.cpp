@@ -106,6 +106,10 @@ TEST_CASE("comparisons: 1 where true, 0 where false, in the operands' dtype") {
   CHECK(identical(less_equal(a, 2), reals({4}, {1, 1, 0, 0})));
   CHECK(identical(greater(a, 2), reals({4}, {0, 0, 1, 0})));
   CHECK(identical(greater_equal(a, 2), reals({4}, {0, 1, 1, 0})));
+  CHECK(identical(2 < a, greater(a, 2)));
+  CHECK(identical(2 <= a, greater_equal(a, 2)));
+  CHECK(identical(2 == a, equal(a, 2)));
+  CHECK(identical(0.5 > ints({3}, {0, 1, -1}), ints({3}, {1, 0, 1})));
 }
 
 TEST_CASE("comparisons: i32 is compared exactly; operands broadcast") {

@@ -178,7 +178,7 @@ Table read_table(const string& path) {
 struct Options {
   Index look_back = 720, horizon = 96, segment = 24, hidden = 128, steps = 300;
   double dropout = 0.3, rate = 1e-3;
-  std::string_view score = "additive";
+  string score = "additive";
   string weights = "forecast.safetensors";
   vector<Index> parts = {};
   std::uint64_t seed = 1;

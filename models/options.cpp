@@ -68,8 +68,8 @@ std::string get(const Option& option, const void* at) {
   const T& field = *static_cast<const T*>(at);
   if constexpr (std::is_same_v<T, bool>) {
     return with_hyphens(option.choices[field ? 1 : 0]);
-  } else if constexpr (std::is_same_v<T, std::string_view>) {
-    return with_hyphens(std::string(field));
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return option.choices.empty() ? field : with_hyphens(field);
   } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
     return field.string();
   } else if constexpr (std::is_same_v<T, std::vector<Index>>) {
@@ -86,8 +86,8 @@ void set(const Option& option, void* at, const std::string& text) {
   T& field = *static_cast<T*>(at);
   if constexpr (std::is_same_v<T, bool>) {
     field = choice_of(option, text) != 0;
-  } else if constexpr (std::is_same_v<T, std::string_view>) {
-    field = option.choices[choice_of(option, text)];
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    field = option.choices.empty() ? text : option.choices[choice_of(option, text)];
   } else if constexpr (std::is_arithmetic_v<T>) {
     field = number<T>(option, text);
   } else if constexpr (std::is_same_v<T, std::vector<Index>>) {
@@ -103,8 +103,8 @@ void set(const Option& option, void* at, const std::string& text) {
 template <class T>
 void validate(const Option& option, const void* at) {
   const T& field = *static_cast<const T*>(at);
-  if constexpr (std::is_same_v<T, std::string_view>) {
-    choice_of(option, std::string(field));
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!option.choices.empty()) choice_of(option, field);
   } else if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
     if (!is_in_range(option, field)) number<T>(option, fmt::format("{}", field));
   }
@@ -135,7 +135,6 @@ template const FieldAccess& field_access<std::string>();
 template const FieldAccess& field_access<std::filesystem::path>();
 template const FieldAccess& field_access<std::vector<Index>>();
 template const FieldAccess& field_access<std::vector<std::filesystem::path>>();
-template const FieldAccess& field_access<std::string_view>();
 template const FieldAccess& field_access<bool>();
 
 template <>

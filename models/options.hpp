@@ -29,8 +29,8 @@ struct FieldAccess {
   void (*validate)(const Option& option, const void* field);
 };
 struct Enumeration;  // the T of field_access for every enum whose size is that of int
-/// For double, Index, std::uint64_t, std::string, path, lists of Index, lists of paths (to which
-/// each value is appended), string_view (one of the choices), bool, and Enumeration.
+/// For double, Index, std::uint64_t, std::string (if there are choices, one of them), path, lists of
+/// Index, lists of paths (to which each value is appended), bool, and Enumeration.
 template <class T>
 const FieldAccess& field_access();
 
@@ -82,7 +82,7 @@ Option option(std::string_view name, std::string_view help, T& field, double low
   return detail::with_range(option(name, help, field, type), low, high);
 }
 /// An option with the values of a bool or an enum, whose names are given in the order of its values
-/// 0, 1, ..., or with these names.
+/// 0, 1, ..., or with one of these names as a string.
 template <class T>
 Option choice(std::string_view name, std::string_view help, T& field,
               std::vector<std::string> names = {"no", "yes"}) {

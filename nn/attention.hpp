@@ -72,7 +72,7 @@ enum class ConcatForm { full, identity };
 
 /// Options of all scores; each score ignores those of the others.
 struct ScoreOptions {
-  std::string_view kind = "additive";    // name for make_score, see score_kinds(); not copied
+  std::string kind = "additive";         // name for make_score, see score_kinds()
   Index attention = 256;                 // A of additive, concat, multi_head and location_aware
   Index heads = 4;                       // multi_head
   Index longest = 100;                   // location: maximum source length
@@ -405,8 +405,8 @@ enum class Window { global, local_monotonic, local_predictive };
 
 struct AttentionOptions {
   Window window = Window::global;
-  Index half_width = 10;                    // D
-  std::string_view normalizer = "softmax";  // name for make_normalizer; not copied
+  Index half_width = 10;               // D
+  std::string normalizer = "softmax";  // name for make_normalizer
 };
 
 /// Attention with any score and normalizer, over the positions of the window (Bahdanau et al.,

@@ -466,6 +466,16 @@ TEST_CASE("papers: errors name options that contradict each other") {
             .starts_with("score: 'bilinear' is not one of additive, dot, scaled"));
 }
 
+TEST_CASE("papers: a model's options keep the names that they were given") {
+  nn::Parameters params;
+  std::string given = "a name that is stored outside of the string object";
+  LuongOptions options{.source_vocabulary = 9, .target_vocabulary = 9, .embedding = 4, .hidden = 4};
+  options.score.kind = given.replace(0, given.size(), "general");
+  const Luong model(params, options);
+  given = "dot";
+  CHECK(to_map(model.options())["score"] == "general");
+}
+
 TEST_CASE("papers: a token id out of range is an error") {
   const Made bahdanau("bahdanau");
   for (const text::Pair& pair : {text::Pair{{9}, {3}}, {{5}, {8}}})

@@ -133,7 +133,7 @@ std::vector<NamedVariable> Parameters::where(
   return chosen;
 }
 
-const Var& Parameters::operator[](std::string_view path) const {
+const Var& Parameters::operator[](std::string_view path) const& {
   const auto at = index_.find(std::string(path));
   if (at == index_.end()) fail("Parameters", "'{}' does not exist", path);
   return parameters_[at->second].variable;

@@ -47,6 +47,7 @@ class Parameters {
   /// Initial values depend only on the seed and on the parameter's path, so adding a layer does not
   /// change other layers. f32 values are the rounded f64 values.
   explicit Parameters(std::uint64_t seed = 1, DType dtype = DType::f32);
+  explicit Parameters(FractionOrBool auto seed, DType = DType::f32) = delete;
 
   /// Uses the tensors of a file instead of initial values. `add` throws, before it allocates
   /// memory, if the file has no tensor of that path, shape and dtype. It releases the tensor it used.
@@ -63,9 +64,12 @@ class Parameters {
   /// All parameters in the order of `add`. Parameters also converts to a span, as for gradcheck.
   std::span<const NamedVariable> all() const& { return parameters_; }
   std::span<const NamedVariable> all() const&& = delete;  // keep the Parameters in a variable
-  auto begin() const { return parameters_.begin(); }
-  auto end() const { return parameters_.end(); }
-  auto data() const { return parameters_.data(); }  // required by std::span of libc++ 14
+  auto begin() const& { return parameters_.begin(); }
+  auto end() const& { return parameters_.end(); }
+  auto data() const& { return parameters_.data(); }  // required by std::span of libc++ 14
+  void begin() const&& = delete;
+  void end() const&& = delete;
+  void data() const&& = delete;
   auto size() const { return parameters_.size(); }
 
   /// The parameters for which `wanted` returns true, in the order of `add`. To train some
@@ -76,7 +80,8 @@ class Parameters {
   std::vector<NamedVariable> where(const std::function<bool(const NamedVariable&)>& wanted) const;
 
   /// The parameter of that path. Throws if it does not exist.
-  const Var& operator[](std::string_view path) const;
+  const Var& operator[](std::string_view path) const&;
+  Var operator[](std::string_view path) const&& { return (*this)[path]; }
   bool contains(std::string_view path) const { return index_.contains(std::string(path)); }
 
   /// Total number of elements of all parameters.

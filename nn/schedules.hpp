@@ -18,7 +18,7 @@ namespace attune::nn {
 // field is out of range: rates in (0, inf), numbers of steps >= 1, the index of the step >= 0.
 
 /// Type of any schedule, for a schedule chosen at run time.
-using Schedule = std::function<double(std::int64_t step)>;
+using Schedule = std::function<double(Integer step)>;
 
 /// rate · min(t / warm_up, √(warm_up / t)) with t = step + 1  (Vaswani et al., 2017, equation 3):
 /// increases linearly to `rate` in the first `warm_up` steps, then decreases with 1 / √t. The paper

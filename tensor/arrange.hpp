@@ -21,8 +21,7 @@ inline Index last_step(Integer steps, Direction direction) {
 struct Axes : std::vector<int> {
   Axes() = default;
   Axes(Index axis) : vector{to_int(axis)} {}  // NOLINT: sum(x, -1)
-  Axes(std::floating_point auto) = delete;
-  Axes(std::same_as<bool> auto) = delete;
+  Axes(FractionOrBool auto) = delete;
   Axes(std::initializer_list<Integer> axes) : vector(axes.size()) {  // sum(x, {0, 2})
     std::ranges::transform(axes, begin(), to_int);
   }

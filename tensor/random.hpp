@@ -22,7 +22,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
   template <class... T>
-  explicit Random(T...) requires(std::floating_point<T> || ...) = delete;  // a seed is an integer
+  explicit Random(T...) requires(FractionOrBool<T> || ...) = delete;  // a seed is an integer
   /// The stream numbered by a hash of `name`. Parameters use their path as the name, so their
   /// initial values depend only on seed and path.
   Random(std::uint64_t seed, std::string_view name);
@@ -54,7 +54,7 @@ class Random {
   void load(const Safetensors& file, const std::string& name);
   /// This generator advanced by `words` calls of bits().
   Random ahead(std::uint64_t words) const { return from({seed_, stream_, position_ + words}); }
-  Random ahead(std::floating_point auto words) const = delete;
+  Random ahead(FractionOrBool auto words) const = delete;
 
  private:
   std::uint64_t seed_, stream_;

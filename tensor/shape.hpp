@@ -24,13 +24,15 @@ namespace attune {
 /// Extents, indices and counts.
 using Index = std::int64_t;
 
-/// An argument that is an extent, an index, an axis or a count. A fraction or a bool, which C++ would
-/// convert to an integer silently, does not compile.
+/// Arguments that C++ would convert to an integer silently.
+template <class T>
+concept FractionOrBool = std::floating_point<T> || std::same_as<T, bool>;
+
+/// An argument that is an extent, an index, an axis or a count; fractions and bools do not compile.
 class Integer {
  public:
   constexpr Integer(Index value) : value_(value) {}  // NOLINT: implicit conversion
-  Integer(std::floating_point auto) = delete;        // not an extent, index, axis or count
-  Integer(std::same_as<bool> auto) = delete;
+  Integer(FractionOrBool auto) = delete;
   constexpr operator Index() const { return value_; }  // NOLINT: implicit conversion
   static std::span<const Index> list(std::initializer_list<Integer> of) {
     return {reinterpret_cast<const Index*>(of.begin()), of.size()};
@@ -98,8 +100,9 @@ class Shape {
   }
 
   const Index* begin() const& { return extents_.data(); }
-  const Index* end() const { return extents_.data() + rank_; }
+  const Index* end() const& { return extents_.data() + rank_; }
   const Index* begin() const&& = delete;  // would point into a temporary
+  const Index* end() const&& = delete;
 
   /// A copy with another extent (`with`), without an axis, or with an axis inserted before `axis`.
   Shape with(Integer axis, Integer extent) const {

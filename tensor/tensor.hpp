@@ -227,6 +227,8 @@ void require_i32_indices(const char* operation, Integer n);
 /// for one element in the message ("id").
 const std::int32_t* checked_ids(const char* operation, const std::string& what, const Tensor& x,
                                 Index limit, Index least = 0);
+const std::int32_t* checked_ids(const char*, const std::string&, const Tensor&&, Index,
+                                Index = 0) = delete;
 [[noreturn]] void fail_not_floating(const char* operation, const Tensor& x);
 
 /// Throws an Error that begins with `operation` unless the elements are f32 or f64.

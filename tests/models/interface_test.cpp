@@ -33,8 +33,8 @@ TEST_CASE("Integer: extents, indices, axes and counts are not fractions or bools
            WRONG(random.below(n)) + WRONG(shuffled(n, random)) + WRONG(set_threads(n)) +
            WRONG(nn::Linear(scope, n, 2)) + WRONG(nn::Embedding(scope, 2, n)) +
            WRONG(nn::AdditiveScore(scope, n, 2)) + WRONG(nn::LinearDecay{}(n)) +
-           WRONG(params.add("w", {n, 2}, nn::init::zeros())) + WRONG(vocabulary.token(n)) +
-           WRONG(models::no_source(n));
+           WRONG(nn::Schedule()(n)) + WRONG(params.add("w", {n, 2}, nn::init::zeros())) +
+           WRONG(vocabulary.token(n)) + WRONG(models::no_source(n));
   };
   CHECK(wrong(1) == "");
   CHECK(wrong(1.5) == "");
@@ -48,10 +48,11 @@ TEST_CASE("Integer: extents, indices, axes and counts are not fractions or bools
   const auto seeds = [&](auto n) {
     constexpr bool integer = std::is_same_v<decltype(n), int>;
     return std::string() + WRONG(Random(n)) + WRONG(Random(n, 1)) + WRONG(Random(1, n)) +
-           WRONG(Random(n, "w")) + WRONG(random.ahead(n));
+           WRONG(Random(n, "w")) + WRONG(random.ahead(n)) + WRONG(nn::Parameters(n));
   };
   CHECK(seeds(1) == "");
   CHECK(seeds(1.5) == "");
+  CHECK(seeds(true) == "");
   const auto keeps = [&](auto keep) {
     return requires { mean(x, -1, keep); }
     || requires { std(v, 0, keep); };
@@ -82,17 +83,20 @@ TEST_CASE("temporaries: accessors return values, or do not compile") {
   CHECK(shape == Shape{3});
   CHECK(element.item() == 4);
   for (const Tensor& each : backward(sum(w * w)).all()) CHECK(sum(each).item() == 6);
-  CHECK(std::string() + ALLOWED(Shape, .begin()) + ALLOWED(Tensor, .template data<float>()) +
+  CHECK(std::string() + ALLOWED(Shape, .begin()) + ALLOWED(Shape, .end()) +
+            ALLOWED(Tensor, .template data<float>()) +
             ALLOWED(Tensor, .template mutable_data<float>()) +
             ALLOWED(Tensor, .template mutable_at<float>({0})) + ALLOWED(Gradients, .find(Var())) +
             ALLOWED(Gradients, += Gradients()) + ALLOWED(Safetensors, .find("w")) +
-            ALLOWED(nn::Parameters, .all()) + ALLOWED(nn::Scope, .path()) +
-            ALLOWED(nn::DotScore, .path()) + ALLOWED(text::Vocabulary, .token(0)) +
-            ALLOWED(text::Vocabulary, .tokens()) + ALLOWED(text::Tokenizer, .pieces()) +
-            ALLOWED(text::Tokenizer, .rewriter()) +
+            ALLOWED(nn::Parameters, .all()) + ALLOWED(nn::Parameters, .begin()) +
+            ALLOWED(nn::Parameters, .end()) + ALLOWED(nn::Parameters, .data()) +
+            ALLOWED(nn::Scope, .path()) + ALLOWED(nn::DotScore, .path()) +
+            ALLOWED(text::Vocabulary, .token(0)) + ALLOWED(text::Vocabulary, .tokens()) +
+            ALLOWED(text::Tokenizer, .pieces()) + ALLOWED(text::Tokenizer, .rewriter()) +
             ALLOWED(models::Model::State, .template as<int>()) ==
         "");
   CHECK(!std::is_constructible_v<nn::InLayer, std::string>);
+  CHECK(std::is_same_v<decltype(nn::Parameters()["w"]), Var>);
 }
 
 TEST_CASE("record: an operation can be used several times") {

@@ -13,10 +13,14 @@
 
 namespace attune::reference {
 
-/// Π_i x_i along an axis, which is kept with extent 1
+/// Π_i x_i along an axis, which is kept with extent 1. The constants |x_i| are multiplied by
+/// themselves: a product of some x_i may not be finite where the product of all is.
 inline Var prod(const Var& x, int axis) {
-  Var y = ones(x.shape().with(axis, 1), x.dtype());
-  for (Index i = 0; i < x.dim(axis); ++i) y = y * slice(x, axis, i, i + 1);
+  const Tensor size = abs(x.value());
+  const Tensor constants = where((size > 0) * isfinite(size), size, 1.0);
+  const Var signs = x / constants;
+  Var y = prod_forward(constants, axis);
+  for (Index i = 0; i < x.dim(axis); ++i) y = y * slice(signs, axis, i, i + 1);
   return y;
 }
 
@@ -152,11 +156,15 @@ inline Var log_softmax(const Var& x, Integer axis) {
 }
 
 /// y = gain ⊙ (x - μ) / √(σ² + ε) + bias, with the mean μ and the variance σ² (divided by N) of
-/// each row  (Ba, Kiros and Hinton, 2016, without the recurrence of its equation 4)
+/// each row  (Ba, Kiros and Hinton, 2016, without the recurrence of its equation 4). μ is subtracted
+/// twice, as it is rounded; x - μ and √(σ² + ε) are divided by a constant c, so squares are finite.
 inline Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5) {
-  const Var centred = x - mean(x, {-1}, KeepAxes::yes);
+  const Var rough = x - mean(x, {-1}, KeepAxes::yes);
+  const Var all = rough - mean(rough, {-1}, KeepAxes::yes);
+  const Tensor c = maximum(max(abs(all.value()), {-1}, KeepAxes::yes), 1.0);
+  const Var centred = all / c;
   const Var variance = mean(square(centred), {-1}, KeepAxes::yes);
-  return gain * (centred / sqrt(variance + epsilon)) + bias;
+  return gain * (centred / sqrt(variance + epsilon / c / c)) + bias;
 }
 
 /// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016):
@@ -189,8 +197,8 @@ inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor&
     Tensor share = shares[column];
     fill(share, 0);
   }
-  const Tensor smoothed =
-      (1 - options.smoothing) * onehot + shares * (options.smoothing / sum(shares).item());
+  const double share = options.smoothing == 0 ? 0 : options.smoothing / sum(shares).item();
+  const Tensor smoothed = (1 - options.smoothing) * onehot + shares * share;
   const Var losses = -sum(smoothed * reference::log_softmax(logits, -1), {-1});
   const Tensor used =
       mask.defined() ? mask.to(logits.dtype()) : ones(targets.shape(), logits.dtype());
@@ -201,7 +209,8 @@ inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor&
 /// Connectionist temporal classification, Σ_b -log p(labels_b)  (Graves et al., 2006, section 4.1):
 /// l' are the labels with a blank before, between and after them, and
 ///     α_t(s) = y_t(l'_s) (α_{t-1}(s) + α_{t-1}(s - 1) + α_{t-1}(s - 2)),
-/// where the last term requires that l'_s is neither the blank nor l'_{s-2}. With logarithms.
+/// where the last term requires that l'_s is neither the blank nor l'_{s-2}. With logarithms, from
+/// which the largest of each step is subtracted; the sum of these constants is in f64.
 inline Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels,
                     const Mask& labels_mask, std::int32_t blank = 0) {
   constexpr double never = -1e30;  // log 0, but finite
@@ -223,12 +232,17 @@ inline Var ctc_loss(const Var& logits, const Mask& mask, const Tensor& labels,
   const Var none = full({B, L}, never, dtype);
   Var alpha = where(s == 0, 0.0, none);
   const Var y = log_softmax(logits);
+  Tensor subtracted = zeros({B, 1}, DType::f64);
   for (Index t = 0; t < logits.dim(0); ++t) {
     const Var before = t == 0 ? none : where(skips, from(alpha, 2), never);
     const Var paths = log_sum_exp(stack({alpha, from(alpha, 1), before}), 0);
     alpha = where(mask[t].reshape({B, 1}), paths + take_along_axis(y[t], symbols, 1), alpha);
+    const Tensor largest = max(alpha.value(), 1, KeepAxes::yes);
+    alpha = alpha - largest;
+    subtracted = subtracted + largest.to(DType::f64);
   }
-  return -sum(log_sum_exp(where((s == ends) + (s == ends - 1), alpha, never), 1));
+  const Var log_p = log_sum_exp(where((s == ends) + (s == ends - 1), alpha, never), 1);
+  return -sum(log_p + subtracted.to(dtype).reshape({B}));
 }
 
 }  // namespace attune::reference

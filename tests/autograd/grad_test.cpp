@@ -60,6 +60,30 @@ TEST_CASE("grad: slices that overlap, leave gaps, and are of several axes") {
                   randn({3, 2}, DType::f64), {.order = 2}));
 }
 
+TEST_CASE("grad: f32 is as exact as backward, for large elements and long sequences") {
+  const auto error = [](const auto& f, const Tensor& x) {
+    const Var v = variable(x);
+    const Tensor expected = backward(f(v))[v];
+    const double size = max(abs(expected)).item();
+    return max(abs(grad(f(v), v).value() - expected)).item() / size;
+  };
+  const Tensor rows = randn({3, 8}, DType::f32);
+  const auto normalized = [](const Var& v) {
+    return sum(randn({3, 8}, DType::f32, 2) * layer_norm(v, ones({8}), zeros({8})));
+  };
+  for (const double mean : {1e4, 1e6}) CHECK(error(normalized, rows + mean) < 1e-5);
+  CHECK(error(normalized, rows * 1e20) < 1e-5);
+  const auto product = [](const Var& v) { return prod(v); };
+  CHECK(error(product, Tensor::of<float>({4}, {1e30f, 1e30f, 1e-30f, 1e-30f})) < 1e-6);
+  CHECK(error(product, Tensor::of<float>({4}, {2, 0, 3, -4})) < 1e-6);
+  const Tensor labels = full({60, 1}, 1, DType::i32), frames = ones({1000, 1});
+  CHECK(error(
+            [&](const Var& v) {
+              return ctc_loss(v, frames, labels, ones({60, 1}));
+            },
+            randn({1000, 1, 5}, DType::f32)) < 1e-4);
+}
+
 TEST_CASE("grad: rows that where discards, extents of 0, results that use no input") {
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor rows = Tensor::of<double>({2, 1}, {1, inf});

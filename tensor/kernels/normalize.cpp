@@ -139,7 +139,6 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
     require_same_dtype("cross_entropy", logits, mask);
   }
   checked_ids("cross_entropy", "target", targets, check['V']);
-  if (smoothing.epsilon == 0) return;
   for (const std::int32_t column : smoothing.unsmoothed) {
     if (column < 0 || column >= check['V'])
       fail("cross_entropy", "column {} without smoothing is not in 0 to {}", column,
@@ -147,7 +146,7 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Tens
     if (std::ranges::count(smoothing.unsmoothed, column) > 1)
       fail("cross_entropy", "column {} without smoothing is repeated", column);
   }
-  if (std::ssize(smoothing.unsmoothed) == check['V'])
+  if (smoothing.epsilon > 0 && std::ssize(smoothing.unsmoothed) == check['V'])
     fail("cross_entropy", "all {} columns are without smoothing", check['V']);
 }
 
@@ -295,8 +294,10 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
     if (factor == 0 || by == 0)  // masked, all -∞, or discarded
       return static_cast<void>(std::fill_n(to, v, T(0)));
     const T kept = static_cast<T>(1 - smoothing.epsilon),
-            even = static_cast<T>(smoothing.epsilon /
-                                  static_cast<double>(v - std::ssize(smoothing.unsmoothed)));
+            even = smoothing.epsilon == 0
+                       ? T(0)
+                       : static_cast<T>(smoothing.epsilon /
+                                        static_cast<double>(v - std::ssize(smoothing.unsmoothed)));
     const Index at = target[row];
     T p = x[row * v + at] - shift;
     simd::exp(&p, &p, 1);

@@ -152,6 +152,10 @@ TEST_CASE("cross_entropy_forward: a column without a share of the smoothing may 
   CHECK_ERROR("cross_entropy: all 2 columns are without smoothing",
               cross_entropy_forward(zeros({1, 2}), ints({1}, {0}), {},
                                     {.epsilon = 0.5, .unsmoothed = both}));
+  const CrossEntropy plain = cross_entropy_forward(zeros({1, 2}), ints({1}, {0}), {}, {});
+  CHECK(identical(cross_entropy_backward(zeros({1, 2}), ints({1}, {0}), {}, plain.norms, 1,
+                                         {.epsilon = 0, .unsmoothed = both}),
+                  Tensor::of<float>({1, 2}, {-0.5, 0.5})));
 }
 
 TEST_CASE("log_sum_exp: large, infinite and NaN elements at any position") {

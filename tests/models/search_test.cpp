@@ -614,6 +614,11 @@ TEST_CASE("search: NaN logits, and no possible token, are errors") {
     CHECK_ERROR("search: the model's logits are NaN or inf",
                 search_with(Tensor::of({2, 3}, {0., 0., 0., bad, 0., 0.})));
   }
+  CHECK_ERROR("search: the score of a hypothesis is NaN",
+              best(TableDecoder([](std::int32_t, const Words& words) {
+                     return words.empty() ? next(0, 1, 0) : next(1, 0, 0);
+                   }),
+                   {.length_penalty = -1e4}));
   CHECK_ERROR("search: all tokens have probability 0",
               search_with(Tensor::of({2, 3}, {0., 0., 0., -inf, -inf, -inf})));
 }

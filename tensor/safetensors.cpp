@@ -360,6 +360,8 @@ const Tensor* Safetensors::find(std::string_view name) const& {
 }
 
 void save_safetensors(const std::filesystem::path& path, const Safetensors& contents) {
+  if (!contents.refused.empty())
+    fail("save_safetensors", "the file would lack a tensor: {}", contents.refused.begin()->second);
   Safetensors file = contents;  // shares the tensors with `contents`
   file.metadata.erase(checksum_name), file.metadata.erase(function_name);
   file.metadata.insert({{checksum_name, checksum_of(file)}, {function_name, function}});

@@ -276,6 +276,11 @@ TEST_CASE(
     CHECK(one.first.tensors.size() == 1);
     CHECK(one.first.find("other"));
     CHECK_ERROR("load_safetensors: 'x' cannot be read: " + one.second, one.first.find("x"));
+    CHECK_ERROR(
+        "save_safetensors: the file would lack a tensor: load_safetensors: 'x' cannot be "
+        "read: " +
+            one.second,
+        save_safetensors(ScratchDirectory() / "x.safetensors", one.first));
   }
 }
 

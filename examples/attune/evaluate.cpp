@@ -119,6 +119,9 @@ std::string range_of(const metrics::LengthBucket& bucket) {
                         : fmt::format("{}-", bucket.shortest);
 }
 
+/// The metric of the change and of p.
+const char* metric_of(bool sentences) { return sentences ? "BLEU" : "exact match, %"; }
+
 /// The row of a model, with the change of its metric from the first model.
 Json row_of(const std::string& name, const Measured& m, const Measured& first,
             std::span<const Index> lengths) {
@@ -135,6 +138,7 @@ Json row_of(const std::string& name, const Measured& m, const Measured& first,
           {"token_error", m.result.token_error()},
           {"perplexity", m.result.perplexity()},
           {"bleu", m.result.bleu},
+          {"metric", metric_of(m.sentences())},
           {"change", is_first ? Json() : Json(paired.difference)},
           {"p", is_first ? Json() : Json(paired.p_value)},
           {"by_length", bleu},
@@ -161,7 +165,7 @@ void print_table(const std::vector<Json>& all, bool sentences) {
   print_rows(rows);
   say("change and p: of {}, from the first model. The last columns are BLEU by source length in "
       "words.\n",
-      sentences ? "BLEU" : "exact match, %");
+      metric_of(sentences));
 }
 
 }  // namespace

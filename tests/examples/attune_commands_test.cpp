@@ -103,6 +103,7 @@ TEST_CASE("attune compare: tests exact matches of words; evaluate warns of other
   CHECK(contains(output_of(compare), "change and p: of exact match, %"));
   const auto lines = lines_of(output_of(compare + Arguments{"--json"}));
   const Json good = Json::parse(lines[0]), poor = Json::parse(lines[1]);
+  CHECK(poor.at("metric") == "exact match, %");
   CHECK(poor.at("change").get<double>() ==
         doctest::Approx(
             100 * (poor.at("exact_match").get<double>() - good.at("exact_match").get<double>())));

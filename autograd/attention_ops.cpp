@@ -195,7 +195,7 @@ Var rotary_of(const Var& x, const Rotation& by, Index heads, Index size, double 
 Var rotary(const Var& x, const Tensor& positions, Integer heads, Integer size, double base) {
   const Shape &shape = x.shape(), &at = positions.shape();
   if (size < 2 || size % 2 != 0) fail("rotary", "the size of a head, {}, is not even", size);
-  if (!(base > 0)) fail("rotary", "the base {} is not above 0", base);
+  if (!(base > 0 && base < INFINITY)) fail("rotary", "the base {} is not in (0, inf)", base);
   if (x.rank() < 1 || heads < 1 || heads * size > x.dim(-1))
     fail("rotary", "{} heads of {} elements do not fit x {}", heads, size, shape);
   const bool fits = positions.dtype() == DType::i32 && at.rank() < shape.rank() &&

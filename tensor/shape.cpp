@@ -39,9 +39,10 @@ Shape Shape::without(Integer axis) const {
 }
 
 Shape Shape::inserted(Integer axis, Integer extent) const {
+  const Index given = axis;
   if (axis < 0) axis = axis + rank_ + 1;
   if (axis < 0 || axis > rank_ || rank_ == max_rank)
-    fail("shape", fmt::format("cannot insert an axis at {} into {}", axis, to_string(*this)));
+    fail("shape", fmt::format("cannot insert an axis at {} into {}", given, to_string(*this)));
   Shape result = *this;
   auto at = result.extents_.begin() + axis;
   std::copy_backward(at, result.extents_.begin() + rank_, result.extents_.begin() + rank_ + 1);

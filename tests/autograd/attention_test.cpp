@@ -160,7 +160,7 @@ TEST_CASE("attention: errors name what does not fit") {
               attention_weights(q, kv, {.heads = 0}));
   CHECK_ERROR("attention_weights: mask (S, B) is (3, 5), but S = 5 in kv",
               attention_weights(q, kv, {.mask = ones({3, 5})}));
-  CHECK_ERROR("rotary: the base 0 is not above 0", rotary(q, arange(2), 1, 4, 0));
+  CHECK_ERROR("rotary: the base 0 is not in (0, inf)", rotary(q, arange(2), 1, 4, 0));
   CHECK_ERROR("rotary: positions i32 (3) do not fit x (2, 3, 4)", rotary(q, arange(3), 1, 4));
   const Tensor rows = Tensor::of({3, 1}, {0, 1, 0});
   CHECK_ERROR("attention: query_rows: row 0 occurs twice",

@@ -46,6 +46,7 @@ TEST_CASE("Shape: with, without and inserted change one axis; a missing axis is 
   CHECK(shape.inserted(-2, 7) == Shape{3, 2, 7, 5});
   CHECK(shape == Shape{3, 2, 5});
   CHECK_ERROR("shape: cannot insert an axis at 3 into (3, 2)", Shape{3, 2}.inserted(3, 1));
+  CHECK_ERROR("shape: cannot insert an axis at -4 into (3, 2)", Shape{3, 2}.inserted(-4, 1));
   CHECK_THROWS_AS((Shape{3, 2}.inserted(-4, 1)), Error);
   CHECK_THROWS_AS((Shape{1, 2, 3, 4, 5, 6}.inserted(0, 1)), Error);
 }

@@ -414,9 +414,15 @@ int run(int argc, char** argv) {
       for (std::size_t i = name.size(); i-- > 0;)
         if (name[i] == '"') name.insert(i, 1, '"');
     fmt::print("\"{}\"\n", printable(fmt::format("{}", fmt::join(table.columns, "\",\""))));
-    for (Index row = 0; row < H; ++row)
-      fmt::print("{}{},{:.9g}\n", to_string(table.time(rows + row)), table.zone,
-                 fmt::join(y[row].to_vector<double>(), ","));
+    for (Index row = 0; row < H; ++row) {
+      fmt::print("{}{}", to_string(table.time(rows + row)), table.zone);
+      for (Index c = 0; c < C; ++c) {  // more digits if the deviation is a small part of the number
+        const double number = y[row][c].item();
+        const double part = std::max(1.0, std::abs(number) / deviation[c].item());
+        fmt::print(",{:.{}g}", number, std::clamp(8 + static_cast<int>(std::log10(part)), 9, 17));
+      }
+      fmt::print("\n");
+    }
     return 0;
   }
   const Tensor tests = windows_of(2);

@@ -65,7 +65,7 @@ TEST_CASE("forecast: trains on two waves, loads, evaluates, draws, and predicts"
 TEST_CASE("forecast: large numbers with small changes, tiny numbers, constant columns") {
   const auto numbers = [](int i) {
     const double odd = i % 2;
-    return std::array{100000000 + odd, (1 + odd) * 1e-310, (1 + odd) * 1e300, 0.0, 7.0};
+    return std::array{10000000000 + odd, (1 + odd) * 1e-310, (1 + odd) * 1e300, 0.0, 7.0};
   };
   std::string text = "date,load,smallest,largest,nothing,same\n";
   for (int i = 0; i < 300; ++i) text += fmt::format("{},{}\n", hour(i), fmt::join(numbers(i), ","));

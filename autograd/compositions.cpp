@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <attune/autograd/compositions.hpp>
+#include <attune/autograd/reference.hpp>
 #include <attune/tensor/fail.hpp>
 
 namespace attune {
@@ -19,13 +20,6 @@ double samples(const char* operation, const Shape& x, const Axes& axes, Index co
   return static_cast<double>(n);
 }
 
-/// x - μ, computed twice: the second pass removes the rounding error of a large mean.
-template <Value X>
-X centred(const X& x, const Axes& axes) {
-  const X differences = x - mean(x, axes, KeepAxes::yes);
-  return differences - mean(differences, axes, KeepAxes::yes);
-}
-
 /// j - i for the elements (i, j) of the last two axes (M, N).
 Tensor diagonal_numbers(const char* operation, const Shape& x) {
   if (x.rank() < 2) fail(operation, "two axes were expected: {}", x);
@@ -37,13 +31,13 @@ Tensor diagonal_numbers(const char* operation, const Shape& x) {
 template <class A, Value X>
 X var(const A& x, const Axes& axes, KeepAxes keep, Integer correction) {
   const double n = samples("var", x.shape(), axes, correction);
-  return sum(square(centred<X>(x, axes)), axes, keep) / n;
+  return sum(square(reference::centred<X>(x, axes)), axes, keep) / n;
 }
 
 template <class A, Value X>
 X std(const A& x, const Axes& axes, KeepAxes keep, Integer correction) {
   const double n = samples("std", x.shape(), axes, correction);
-  return norm(centred<X>(x, axes), axes, keep) /
+  return norm(reference::centred<X>(x, axes), axes, keep) /
          ::sqrt(n);  // norm's squares neither overflow nor underflow
 }
 

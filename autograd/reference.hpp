@@ -2,6 +2,7 @@
 // operations. Tests compare values and gradients of the fused operations with these.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -155,16 +156,22 @@ inline Var log_softmax(const Var& x, Integer axis) {
   return x - log_sum_exp(x, {axis}, KeepAxes::yes);
 }
 
+/// x - μ, computed twice: the second pass removes the rounding error of a large mean.
+template <Value X>
+X centred(const X& x, const Axes& axes) {
+  const X differences = x - mean(x, axes, KeepAxes::yes);
+  return differences - mean(differences, axes, KeepAxes::yes);
+}
+
 /// y = gain ⊙ (x - μ) / √(σ² + ε) + bias, with the mean μ and the variance σ² (divided by N) of
-/// each row  (Ba, Kiros and Hinton, 2016, without the recurrence of its equation 4). μ is subtracted
-/// twice, as it is rounded; x - μ and √(σ² + ε) are divided by a constant c, so squares are finite.
+/// each row  (Ba, Kiros and Hinton, 2016, without the recurrence of its equation 4). x - μ and
+/// √(σ² + ε) are divided by a constant c, so squares are finite.
 inline Var layer_norm(const Var& x, const Var& gain, const Var& bias, double epsilon = 1e-5) {
-  const Var rough = x - mean(x, {-1}, KeepAxes::yes);
-  const Var all = rough - mean(rough, {-1}, KeepAxes::yes);
-  const Tensor c = maximum(max(abs(all.value()), {-1}, KeepAxes::yes), 1.0);
-  const Var centred = all / c;
-  const Var variance = mean(square(centred), {-1}, KeepAxes::yes);
-  return gain * (centred / sqrt(variance + epsilon / c / c)) + bias;
+  const Var differences = centred(x, {-1});
+  const Tensor c = maximum(max(abs(differences.value()), {-1}, KeepAxes::yes), 1.0);
+  const Var scaled = differences / c;
+  const Var variance = mean(square(scaled), {-1}, KeepAxes::yes);
+  return gain * (scaled / sqrt(variance + epsilon / c / c)) + bias;
 }
 
 /// y = argmin_p ‖p - x‖ over the simplex {p ≥ 0, Σ p = 1}  (Martins and Astudillo, 2016):
@@ -197,7 +204,7 @@ inline Var cross_entropy(const Var& logits, const Tensor& targets, const Tensor&
     Tensor share = shares[column];
     fill(share, 0);
   }
-  const double share = options.smoothing == 0 ? 0 : options.smoothing / sum(shares).item();
+  const double share = options.smoothing / std::max(1.0, sum(shares).item());
   const Tensor smoothed = (1 - options.smoothing) * onehot + shares * share;
   const Var losses = -sum(smoothed * reference::log_softmax(logits, -1), {-1});
   const Tensor used =

@@ -349,6 +349,7 @@ class Decoding {
     if (complete) h.words.pop_back();
     if (!weights.empty()) h.weights = Tensor::of<float>({std::ssize(steps), s}, weights);
     h.score = score(h);
+    if (std::isnan(h.score)) fail(operation_, "the score of a hypothesis is NaN");
     keep(sentences_[end.sentence], std::move(h));
   }
 
@@ -370,17 +371,14 @@ class Decoding {
 
   /// The ranking score of a finished hypothesis, see SearchOptions.
   double score(const Hypothesis& h) const {
-    double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
-    if (options_.coverage_penalty != 0) {
-      if (!h.weights.defined())
-        fail(operation_, "a coverage penalty requires a model with attention");
-      double coverage = 0;  // Σ_i log(min(Σ_j p_ij, 1))
-      for (const double covered : sum(h.weights, {0}).to_vector<double>())
-        coverage += std::log(std::clamp(covered, least_coverage, 1.0));
-      score += options_.coverage_penalty * coverage;
-    }
-    if (std::isnan(score)) fail(operation_, "the score of a hypothesis is NaN");
-    return score;
+    const double score = normalized(h.log_probability, std::ssize(h.word_log_probabilities));
+    if (options_.coverage_penalty == 0) return score;
+    if (!h.weights.defined())
+      fail(operation_, "a coverage penalty requires a model with attention");
+    double coverage = 0;  // Σ_i log(min(Σ_j p_ij, 1))
+    for (const double covered : sum(h.weights, {0}).to_vector<double>())
+      coverage += std::log(std::clamp(covered, least_coverage, 1.0));
+    return score + options_.coverage_penalty * coverage;
   }
 
   /// log P / |Y|ᵅ

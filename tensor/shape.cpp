@@ -39,12 +39,12 @@ Shape Shape::without(Integer axis) const {
 }
 
 Shape Shape::inserted(Integer axis, Integer extent) const {
-  const Index given = axis;
-  if (axis < 0) axis = axis + rank_ + 1;
-  if (axis < 0 || axis > rank_ || rank_ == max_rank)
-    fail("shape", fmt::format("cannot insert an axis at {} into {}", given, to_string(*this)));
+  const Index from_start = axis + (axis < 0 ? rank_ + 1 : 0);
+  if (from_start < 0 || from_start > rank_ || rank_ == max_rank)
+    fail("shape",
+         fmt::format("cannot insert an axis at {} into {}", Index{axis}, to_string(*this)));
   Shape result = *this;
-  auto at = result.extents_.begin() + axis;
+  auto at = result.extents_.begin() + from_start;
   std::copy_backward(at, result.extents_.begin() + rank_, result.extents_.begin() + rank_ + 1);
   *at = extent;
   ++result.rank_;

@@ -287,6 +287,8 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
                       : Tensor::uninitialized(logits.shape(), logits.dtype(), "cross_entropy");
   const auto* target = targets.data<std::int32_t>();
   const OrNull weights{mask};
+  // If smoothing is 0, all columns may be unsmoothed.
+  const auto others = static_cast<double>(std::max<Index>(1, v - std::ssize(smoothing.unsmoothed)));
   const auto compute = [&]<class T>(Index row, const T* x, const T* weight, const T* norm, T* dx) {
     T* to = dx + row * v;
     const T shift = norm[2 * row], factor = norm[2 * row + 1];
@@ -294,10 +296,7 @@ Tensor cross_entropy_backward(Tensor logits, const Tensor& targets, const Tensor
     if (factor == 0 || by == 0)  // masked, all -∞, or discarded
       return static_cast<void>(std::fill_n(to, v, T(0)));
     const T kept = static_cast<T>(1 - smoothing.epsilon),
-            even = smoothing.epsilon == 0
-                       ? T(0)
-                       : static_cast<T>(smoothing.epsilon /
-                                        static_cast<double>(v - std::ssize(smoothing.unsmoothed)));
+            even = static_cast<T>(smoothing.epsilon / others);
     const Index at = target[row];
     T p = x[row * v + at] - shift;
     simd::exp(&p, &p, 1);

@@ -58,8 +58,7 @@ Init uniform(double low, double high) {
 }
 
 Init normal(double standard_deviation) {
-  if (!(standard_deviation >= 0 && standard_deviation < INFINITY))
-    fail("init::normal", "the standard deviation {} is not in [0, inf)", standard_deviation);
+  require_in_range("init::normal", "standard deviation", standard_deviation, "[0, inf)");
   return [=](Tensor& x, Random& random) {
     std::generate_n(x.mutable_data<double>(), x.size(),
                     [&] { return standard_deviation * random.normal(); });

@@ -167,7 +167,7 @@ TEST_CASE("init::normal has mean 0 and the deviation asked for") {
   double inside = 0;  // within one deviation: 68.27 %
   for (double v : x.to_vector<double>()) inside += std::abs(v) < 0.1;
   CHECK(std::abs(inside / static_cast<double>(n) - 0.6827) < 5 * 0.4655 / root);
-  CHECK_ERROR("init::normal: the standard deviation -1 is not in [0, inf)", nn::init::normal(-1));
+  CHECK_ERROR("init::normal: standard deviation = -1 is not in [0, inf)", nn::init::normal(-1));
   CHECK_THROWS_AS(nn::init::normal(std::nan("")), Error);
 }
 

@@ -417,8 +417,8 @@ int run(int argc, char** argv) {
     for (Index row = 0; row < H; ++row) {
       fmt::print("{}{}", to_string(table.time(rows + row)), table.zone);
       for (Index c = 0; c < C; ++c) {  // more digits if the deviation is a small part of the number
-        const double number = y[row][c].item();
-        const double part = std::max(1.0, std::abs(number) / deviation[c].item());
+        const double number = y.at<double>({row, c});
+        const double part = std::max(1.0, std::abs(number) / deviation.at<double>({c}));
         fmt::print(",{:.{}g}", number, std::clamp(8 + static_cast<int>(std::log10(part)), 9, 17));
       }
       fmt::print("\n");

@@ -119,9 +119,6 @@ std::string range_of(const metrics::LengthBucket& bucket) {
                         : fmt::format("{}-", bucket.shortest);
 }
 
-/// The metric of the change and of p.
-const char* metric_of(bool sentences) { return sentences ? "BLEU" : "exact match, %"; }
-
 /// The row of a model, with the change of its metric from the first model.
 Json row_of(const std::string& name, const Measured& m, const Measured& first,
             std::span<const Index> lengths) {
@@ -138,14 +135,14 @@ Json row_of(const std::string& name, const Measured& m, const Measured& first,
           {"token_error", m.result.token_error()},
           {"perplexity", m.result.perplexity()},
           {"bleu", m.result.bleu},
-          {"metric", metric_of(m.sentences())},
+          {"metric", m.sentences() ? "BLEU" : "exact match, %"},
           {"change", is_first ? Json() : Json(paired.difference)},
           {"p", is_first ? Json() : Json(paired.p_value)},
           {"by_length", bleu},
           {"pairs_by_length", pairs}};
 }
 
-void print_table(const std::vector<Json>& all, bool sentences) {
+void print_table(const std::vector<Json>& all) {
   TableRows rows = {{"model", "parameters", "exact match, %", "token error, %", "perplexity",
                      "BLEU", "change", "p"},
                     {"pairs", "", "", "", "", "", "", ""}};
@@ -165,7 +162,7 @@ void print_table(const std::vector<Json>& all, bool sentences) {
   print_rows(rows);
   say("change and p: of {}, from the first model. The last columns are BLEU by source length in "
       "words.\n",
-      metric_of(sentences));
+      all.front().at("metric").get<std::string>());
 }
 
 }  // namespace
@@ -189,7 +186,7 @@ int compare(const UseOptions& o) {
   std::vector<Json> rows;
   for (std::size_t i = 0; i < names.size(); ++i)
     rows.push_back(row_of(names[i], all[i], all.front(), o.lengths));
-  if (!o.json) return print_table(rows, all.front().sentences()), 0;
+  if (!o.json) return print_table(rows), 0;
   for (const Json& row : rows) say("{}\n", json_line(row));
   return 0;
 }

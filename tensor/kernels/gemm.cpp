@@ -267,7 +267,7 @@ class Product {
 
   /// Copies A if it is read faster then. Returns true if its rows are packed.
   bool arrange_rows(const Cut& cut) {
-    if (a_.row == 1 && a_.column * Index{sizeof(T)} >= packed_bytes) {
+    if (a_.row == 1 && a_.column >= packed_panels * width_) {
       pack_rows(cut);
       return true;
     }

@@ -1,5 +1,5 @@
 // Sizes that select how a matrix product is computed, measured in f32 on one core of a Zen 4 with
-// AVX-512. Not installed.
+// AVX-512, unless another CPU is named. Not installed.
 #pragma once
 
 #include <attune/tensor/shape.hpp>
@@ -29,10 +29,11 @@ constexpr Index max_unpacked_cols = 2048;
 /// A product is split into this many tiles for parallelism, as long as a tile has enough rows to
 /// amortise reading a panel, and enough multiply-adds to amortise the dispatch to a thread.
 constexpr Index enough_tiles = 8, least_rows = 64, min_work = 256 * 1024;
-/// A transposed A is packed in the order of the kernel if its columns are at least this many bytes
-/// apart: such columns share few sets of the first-level cache, and evict each other (on a Zen 3,
-/// gradients of weights with 128 rows took 1.2 times as long).
-constexpr Index packed_bytes = 512;
+/// A transposed A is packed in the order of the kernel if its columns are at least this many widths
+/// of a panel apart: such columns share few sets of the first-level cache, and evict each other once
+/// for each panel. Gradients of weights with 128 rows took 1.2 times as long without packing on a
+/// Zen 3, whose panels have 16 columns, and up to 1.2 times with it on a Sapphire Rapids (32 columns).
+constexpr Index packed_panels = 8;
 /// If rows of A are a multiple of 4096 bytes apart and B has at least this many columns, A is first
 /// copied to closer rows.
 constexpr Index gathered_columns = 128;

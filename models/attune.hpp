@@ -12,11 +12,13 @@
 #include <attune/models/ctc.hpp>
 #include <attune/models/decoder.hpp>
 #include <attune/models/encoded.hpp>
+#include <attune/models/ensemble.hpp>
 #include <attune/models/guided_alignment.hpp>
 #include <attune/models/loss.hpp>
 #include <attune/models/model.hpp>
 #include <attune/models/model_file.hpp>
 #include <attune/models/options.hpp>
+#include <attune/models/output_subsets.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/parts.hpp>
 #include <attune/models/search.hpp>

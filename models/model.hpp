@@ -1,8 +1,6 @@
 // The type of model that loss, search, sampling, forced decoding and ensembles work with.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <type_traits>
 #include <typeinfo>
@@ -10,43 +8,10 @@
 #include <vector>
 
 #include <attune/models/decoder.hpp>
+#include <attune/models/output_subsets.hpp>
 #include <attune/tensor/errors.hpp>
 
 namespace attune::models {
-
-/// The tokens that each sentence of a batch can generate (see Shortlist). Logits of other tokens are
-/// not computed.
-class OutputSubsets {
- public:
-  /// The ids of each sentence, ascending.
-  explicit OutputSubsets(std::vector<std::vector<std::int32_t>> ids) : ids_(std::move(ids)) {}
-
-  /// The sentences of the rows of the next step.
-  void set_rows(std::vector<std::size_t> sentences) {
-    sentences_ = std::move(sentences);
-    std::erase_if(columns_, [](const auto& one) { return one.second.W.unique(); });
-  }
-  /// The number of a row's logits; beyond, they are -∞.
-  Index size(Index row) const;
-  /// The id of a row's logit.
-  std::int32_t id(Index row, Index column) const;
-  /// The logits (1, B, V) at the ids of each row: (B, most ids).
-  Tensor logits(const AffineLogits& all);
-
- private:
-  /// The columns of W (R, V) of a sentence, transposed: (ids, R).
-  const Tensor& columns(const Tensor& W, std::size_t sentence);
-
-  std::vector<std::vector<std::int32_t>> ids_;
-  std::vector<std::size_t> sentences_;
-  /// Those of a W, by sentence. Keeps W, so that no other gets its address: if it was computed for
-  /// one step, until the next.
-  struct Columns {
-    Tensor W;
-    std::map<std::size_t, Tensor> of;
-  };
-  std::map<const void*, Columns> columns_;
-};
 
 namespace detail {
 
@@ -156,12 +121,6 @@ class Model {
 
   std::shared_ptr<const detail::ModelBase> of_;
 };
-
-/// Ensemble of N models: averages their token probabilities,
-///     p(y_t) = 1/N Σ_n p_n(y_t),
-/// and the attention weights of the models with attention. Returns the model itself if N = 1.
-/// Throws if there is no model; decoding throws if the vocabulary sizes differ.
-Model ensemble_of(std::vector<Model> models);
 
 template <class M>
 struct detail::ModelOf final : detail::ModelBase {

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <attune/models/ensemble.hpp>
 #include <attune/models/text/utf8.hpp>
 
 #include "letters.hpp"

@@ -11,6 +11,7 @@
 #include <attune/autograd/attention_ops.hpp>
 #include <attune/autograd/backward.hpp>
 #include <attune/models/by_name.hpp>
+#include <attune/models/ensemble.hpp>
 #include <attune/models/loss.hpp>
 #include <attune/models/papers.hpp>
 #include <attune/models/search.hpp>

@@ -4,6 +4,7 @@
 
 #include <attune/autograd/backward.hpp>
 #include <attune/models/by_name.hpp>
+#include <attune/models/ensemble.hpp>
 #include <attune/models/search.hpp>
 
 #include "models/decoders.hpp"

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <attune/models/ensemble.hpp>
 #include <attune/models/model_file.hpp>
+#include <attune/models/output_subsets.hpp>
 #include <attune/models/search.hpp>
 #include <attune/models/shortlist.hpp>
 

@@ -35,9 +35,12 @@ void copy_indices(int axis, const Tensor& x, Index begin, Tensor& y, Index y_beg
                 [&](Index run) { std::memcpy(to + run * y_stride, from + run * x_stride, bytes); });
 }
 
-void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end) {
+/// `given`: the range as the caller wrote it, for the message.
+void check_range(const char* operation, const Shape& shape, int axis, Index begin, Index end,
+                 std::pair<Index, Index> given) {
   if (begin < 0 || begin > end || end > shape[axis])
-    fail(operation, "indices {} to {} of axis {} of {} do not exist", begin, end, axis, shape);
+    fail(operation, "indices {} to {} of axis {} of {} do not exist", given.first, given.second,
+         axis, shape);
 }
 
 /// Sum of the caller's values. Throws if it does not fit in an Index.
@@ -87,19 +90,18 @@ Tensor cumulative(const char* operation, const Tensor& x, Integer axis, Directio
 
 Tensor slice(const Tensor& x, Integer axis, Integer begin, Integer end) {
   axis = x.shape().axis(axis, "slice");
-  if (begin < 0) begin = begin + x.dim(axis);
-  if (end < 0) end = end + x.dim(axis);
-  check_range("slice", x.shape(), axis, begin, end);
-  Tensor y = Tensor::uninitialized(x.shape().with(axis, end - begin), x.dtype(), "slice");
-  copy_indices(axis, x, begin, y, 0, end - begin);
+  const Index n = x.dim(axis), first = begin + (begin < 0 ? n : 0), last = end + (end < 0 ? n : 0);
+  check_range("slice", x.shape(), axis, first, last, {begin, end});
+  Tensor y = Tensor::uninitialized(x.shape().with(axis, last - first), x.dtype(), "slice");
+  copy_indices(axis, x, first, y, 0, last - first);
   return y;
 }
 
 void add_to_slice(Tensor& to, const Tensor& x, Integer axis, Integer begin) {
   require_same_dtype("add_to_slice", to, x);
   axis = to.shape().axis(axis);
-  check_range("add_to_slice", to.shape(), axis, begin,
-              checked_sum("add_to_slice", {begin, x.dim(axis)}));
+  const Index end = checked_sum("add_to_slice", {begin, x.dim(axis)});
+  check_range("add_to_slice", to.shape(), axis, begin, end, {begin, end});
   if (to.shape().with(axis, x.dim(axis)) != x.shape())
     fail("add_to_slice", "{} is not a slice along axis {} of {}", x.shape(), axis, to.shape());
   require_no_partial_overlap("add_to_slice", x, to);

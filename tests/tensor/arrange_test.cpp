@@ -58,7 +58,7 @@ TEST_CASE("slice: copies a range of any axis; a range outside of the axis is an 
   CHECK(identical(slice(ints({2, 3}, {1, 2, 3, 4, 5, 6}), 1, 1, 3), ints({2, 2}, {2, 3, 5, 6})));
   CHECK_ERROR("slice: indices 2 to 5 of axis 1 of (3, 4) do not exist",
               slice(zeros({3, 4}), 1, 2, 5));
-  CHECK_ERROR("slice: indices -1 to 3 of axis 1 of (3, 4) do not exist",
+  CHECK_ERROR("slice: indices -5 to 3 of axis 1 of (3, 4) do not exist",
               slice(zeros({3, 4}), 1, -5, 3));
   CHECK_THROWS_AS(slice(zeros({3, 4}), 1, 3, 2), Error);
   CHECK_THROWS_AS(slice(zeros({3, 4}), 1, -1, 2), Error);

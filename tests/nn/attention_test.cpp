@@ -25,7 +25,7 @@ std::vector<ScoreOptions> scores() {
     ScoreOptions o{.attention = 6, .heads = 2, .longest = 9, .coverage = coverage};
     o.filters = 2, o.radius = 2;
     for (const ScoreKind& kind : score_kinds()) {
-      o.kind = std::string(kind.name);
+      o.kind = kind.name;
       all.push_back(o);
     }
     o.heads = 1;
@@ -118,13 +118,10 @@ TEST_CASE("Attention: every score with every window gives the numbers of a secon
         const std::string place = fmt::format(
             "{}{}/{}/", kind.name, coverage == Coverage::summed ? " with coverage" : "", name);
         CAPTURE(place);
-        check_golden(golden.at(place),
-                     {.kind = std::string(kind.name),
-                      .attention = 4,
-                      .heads = 2,
-                      .longest = 5,
-                      .coverage = coverage},
-                     window);
+        check_golden(
+            golden.at(place),
+            {.kind = kind.name, .attention = 4, .heads = 2, .longest = 5, .coverage = coverage},
+            window);
       }
     }
   }

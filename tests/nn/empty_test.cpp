@@ -48,9 +48,8 @@ std::vector<Case> cases() {
       all.push_back(
           {kind.name, [&kind, window](const Scope& scope, const Var& x, const Tensor& mask) {
              const Attention attention(
-                 make_score(scope, kSize, kSize,
-                            {.kind = std::string(kind.name), .attention = kSize}),
-                 scope, kSize, {.window = window});
+                 make_score(scope, kSize, kSize, {.kind = kind.name, .attention = kSize}), scope,
+                 kSize, {.window = window});
              const auto [context, weights, past] =
                  attention({.state = first_of(x)}, attention.precompute(x, mask));
              return test::flat({context, weights});

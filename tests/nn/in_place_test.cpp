@@ -42,7 +42,7 @@ std::vector<Layer> layers() {
   for (const ScoreKind& kind : score_kinds()) {
     for (const Window window : {Window::global, Window::local_predictive}) {
       all.push_back({kind.name, [=](const Scope& scope) {
-                       const ScoreOptions score{.kind = std::string(kind.name),
+                       const ScoreOptions score{.kind = kind.name,
                                                 .attention = 4,
                                                 .heads = 2,
                                                 .coverage = Coverage::summed,

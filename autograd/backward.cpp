@@ -77,7 +77,7 @@ class BackwardWalk {
         __builtin_prefetch(reinterpret_cast<const std::byte*>(&node) + 64 * line);
       auto made = std::make_unique<detail::NodeGradients>(node.output_count);
       for (std::size_t i = 0; i < node.output_count; ++i)
-        (*made)[i].begin(node.outputs()[i].shape, node.outputs()[i].dtype);
+        (*made)[i].begin(node.output(i).shape, node.output(i).dtype);
       reached_.push_back(std::move(target.node));
       std::ranges::push_heap(reached_, {}, id);
       made->walk = this;
@@ -305,6 +305,8 @@ void Gradients::scale(double factor) {
   norm_ *= std::abs(factor);
   norm_at_ = known ? detail::observe() : 0;
 }
+
+std::span<const Tensor> Gradients::all() const& { return tensors_; }
 
 const Tensor* Gradients::find(const Var& variable) const& {
   if (!variable.node()) return nullptr;

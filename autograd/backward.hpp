@@ -33,7 +33,7 @@ class Gradients {
 
   /// All gradients, in the order in which the variables were created. They may be changed in place:
   ///     for (Tensor gradient : gradients.all()) scale_in_place(gradient, 0.5);
-  std::span<const Tensor> all() const& { return tensors_; }
+  std::span<const Tensor> all() const&;
   std::vector<Tensor> all() const&& { return tensors_; }
 
   /// ‖g‖₂ over all elements of all gradients, accumulated in double: finite if all elements are.

@@ -109,7 +109,7 @@ class GradWalk {
   SlotOf<Var>& slot(detail::Node& node, std::uint8_t output) {
     std::vector<SlotOf<Var>>& all = slots_[&node];
     if (all.empty())
-      for (const auto& one : node.outputs()) all.emplace_back(one.shape);
+      for (std::size_t i = 0; i < node.output_count; ++i) all.emplace_back(node.output(i).shape);
     return all[output];
   }
 

@@ -25,7 +25,7 @@ namespace attune {
 [[nodiscard]] std::vector<Var> grad(const Var& y, std::span<const NamedVariable> variables);
 [[nodiscard]] Var grad(const Var& y, const Var& x);
 [[nodiscard]] inline std::vector<Var> grad(const Var& y, std::initializer_list<Var> x) {
-  return grad(y, std::vector(x));
+  return grad(y, std::vector<Var>(x));
 }
 /// The same for a result y of any shape, given dy = ∂loss/∂y in that shape.
 [[nodiscard]] std::vector<Var> grad(const Var& y, const std::vector<Var>& x, const Var& dy);

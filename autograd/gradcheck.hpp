@@ -49,7 +49,8 @@ GradcheckResult gradcheck(const std::function<Var(const std::vector<Var>&)>& f,
 template <class F>
 requires std::is_invocable_r_v<Var, F&, const Var&> GradcheckResult
 gradcheck(F f, const Tensor& x, const GradcheckOptions& options = {}) {
-  return gradcheck([&f](const std::vector<Var>& v) { return f(v[0]); }, std::vector{x}, options);
+  return gradcheck([&f](const std::vector<Var>& v) { return f(v[0]); }, std::vector<Tensor>{x},
+                   options);
 }
 inline GradcheckResult gradcheck(Var (*f)(const Var&), const Tensor& x,
                                  const GradcheckOptions& options = {}) {

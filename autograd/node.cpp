@@ -63,7 +63,7 @@ Node* Node::make(const char* operation, bool is_leaf, std::span<const Tensor> va
   node->is_leaf = is_leaf;
   node->operation = operation;
   for (std::size_t i = 0; i < values.size(); ++i)
-    new (&node->outputs()[i]) Output{values[i].shape(), values[i].dtype()};
+    new (&node->output(i)) Output{values[i].shape(), values[i].dtype()};
   return node;
 }
 

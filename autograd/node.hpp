@@ -146,7 +146,7 @@ struct Node {
   static Node* make(const char* operation, bool is_leaf, std::span<const Tensor> values,
                     std::size_t edge);
 
-  std::span<Output> outputs() { return {reinterpret_cast<Output*>(this + 1), output_count}; }
+  Output& output(std::size_t i) { return reinterpret_cast<Output*>(this + 1)[i]; }
   /// Frees the pullbacks and their captures.
   void release_edges();
   /// Memory for an edge in the node's block, behind the first `used` bytes; null if it does not fit.

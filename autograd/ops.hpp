@@ -91,11 +91,11 @@ Var permute(const Var& x, const Axes& axes);
 Var transpose(const Var& x, Integer axis_a, Integer axis_b);
 Var concat(std::span<const Var> parts, Integer axis);
 inline Var concat(std::initializer_list<Var> parts, Integer axis) {
-  return concat(std::span(parts.begin(), parts.size()), axis);
+  return concat(std::span<const Var>(parts.begin(), parts.size()), axis);
 }
 Var stack(std::span<const Var> parts, Integer axis = 0);
 inline Var stack(std::initializer_list<Var> parts, Integer axis = 0) {
-  return stack(std::span(parts.begin(), parts.size()), axis);
+  return stack(std::span<const Var>(parts.begin(), parts.size()), axis);
 }
 Var pad(const Var& x, Integer axis, Integer before, Integer after, double value = 0);
 Var cumsum(const Var& x, Integer axis, Direction direction = Direction::forward);

@@ -189,7 +189,7 @@ class Recording {
   }
   Recording(OperationName operation, std::initializer_list<Tensor> values)
       : operation_(operation), values_(values.size()) {
-    std::ranges::copy(values, values_.begin());
+    std::copy(values.begin(), values.end(), values_.begin());
   }
 
   /// Adds the pullback of input x: a function dy -> dx or (dy, y) -> dx, from the gradient of the

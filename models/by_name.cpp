@@ -41,6 +41,8 @@ const ModelKind& model_kind(std::string_view name) {
   fail("model", "{} is not one of {}", in_quotes(name), fmt::join(names, ", "));
 }
 
+ModelOptions model_options(std::string_view name) { return model_kind(name).defaults; }
+
 OptionList fields_of(ModelOptions& o) {
   OptionList all = std::visit([](auto& own) { return fields_of(own); }, o.own);
   if (model_kind(o.name).attends)
@@ -104,6 +106,8 @@ NamedModel::NamedModel(const nn::Scope& scope, const ModelOptions& options,
   static_cast<Model&>(*this) = kind.make(scope, sized);
   options_ = std::move(sized);
 }
+
+ModelOptions NamedModel::options() const { return options_; }
 
 Var NamedModel::loss(const text::Batch& batch, const Guide& guide) const {
   const auto [name, own, label_smoothing, coverage] = options_;

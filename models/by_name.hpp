@@ -38,7 +38,7 @@ struct ModelKind {
 std::span<const ModelKind> model_kinds();
 /// Throws if model_kinds() has no such name, where "_" and "-" are equivalent.
 const ModelKind& model_kind(std::string_view name);
-inline ModelOptions model_options(std::string_view name) { return model_kind(name).defaults; }
+ModelOptions model_options(std::string_view name);
 
 /// All options of the model options.name except the vocabulary sizes.
 OptionList fields_of(ModelOptions& options);
@@ -67,7 +67,7 @@ class NamedModel : public Model {
   /// models::loss; in training mode with the label smoothing and the coverage loss of options().
   Var loss(const text::Batch& batch, const Guide& guide = {}) const;
 
-  ModelOptions options() const { return options_; }
+  ModelOptions options() const;
 
  private:
   ModelOptions options_;

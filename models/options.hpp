@@ -2,7 +2,6 @@
 // checkpoints and range checks all use the same table.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -99,9 +98,11 @@ template <class Owner, class Present>
 OptionList& only_with(OptionList& options, std::initializer_list<std::string_view> names,
                       const std::string& needs, const Owner& owner, Present present) {
   for (Option& one : options) {
-    if (std::ranges::find(names, one.name) == names.end()) continue;
-    one.needs = needs, one.owner = reinterpret_cast<std::uintptr_t>(&owner);
-    one.present = [=](const void* o) -> bool { return present(*static_cast<const Owner*>(o)); };
+    for (const std::string_view name : names) {
+      if (one.name != name) continue;
+      one.needs = needs, one.owner = reinterpret_cast<std::uintptr_t>(&owner);
+      one.present = [=](const void* o) -> bool { return present(*static_cast<const Owner*>(o)); };
+    }
   }
   return options;
 }

@@ -134,6 +134,12 @@ std::vector<NamedVariable> Parameters::where(
   return chosen;
 }
 
+std::span<const NamedVariable> Parameters::all() const& { return parameters_; }
+
+bool Parameters::contains(std::string_view path) const {
+  return index_.contains(std::string(path));
+}
+
 const Var& Parameters::operator[](std::string_view path) const& {
   const auto at = index_.find(std::string(path));
   if (at == index_.end()) fail("Parameters", "'{}' does not exist", path);

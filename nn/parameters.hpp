@@ -62,7 +62,7 @@ class Parameters {
   Var add(const std::string& path, std::initializer_list<Integer> extents, const Init& init);
 
   /// All parameters in the order of `add`. Parameters also converts to a span, as for gradcheck.
-  std::span<const NamedVariable> all() const& { return parameters_; }
+  std::span<const NamedVariable> all() const&;
   std::span<const NamedVariable> all() const&& = delete;  // keep the Parameters in a variable
   auto begin() const& { return parameters_.begin(); }
   auto end() const& { return parameters_.end(); }
@@ -82,7 +82,7 @@ class Parameters {
   /// The parameter of that path. Throws if it does not exist.
   const Var& operator[](std::string_view path) const&;
   Var operator[](std::string_view path) const&& { return (*this)[path]; }
-  bool contains(std::string_view path) const { return index_.contains(std::string(path)); }
+  bool contains(std::string_view path) const;
 
   /// Total number of elements of all parameters.
   Index count() const {

@@ -22,8 +22,8 @@ struct Axes : std::vector<int> {
   Axes() = default;
   Axes(Index axis) : vector{to_int(axis)} {}  // NOLINT: sum(x, -1)
   Axes(FractionOrBool auto) = delete;
-  Axes(std::initializer_list<Integer> axes) : vector(axes.size()) {  // sum(x, {0, 2})
-    std::ranges::transform(axes, begin(), to_int);
+  Axes(std::initializer_list<Integer> axes) {  // sum(x, {0, 2})
+    for (const Index axis : axes) push_back(to_int(axis));
   }
   Axes(std::vector<int> axes) : vector(std::move(axes)) {}  // NOLINT
 
@@ -53,13 +53,13 @@ void add_to_slice(Tensor& to, const Tensor& x, Integer axis, Integer begin);
 /// Concatenates tensors along an axis. Throws if `parts` is empty or other extents differ.
 Tensor concat(std::span<const Tensor> parts, Integer axis);
 inline Tensor concat(std::initializer_list<Tensor> parts, Integer axis) {
-  return concat(std::span(parts.begin(), parts.size()), axis);
+  return concat(std::span<const Tensor>(parts.begin(), parts.size()), axis);
 }
 
 /// Stacks n tensors of one shape along a new axis before `axis`: with axis 0, (n, shape...).
 Tensor stack(std::span<const Tensor> parts, Integer axis = 0);
 inline Tensor stack(std::initializer_list<Tensor> parts, Integer axis = 0) {
-  return stack(std::span(parts.begin(), parts.size()), axis);
+  return stack(std::span<const Tensor>(parts.begin(), parts.size()), axis);
 }
 
 /// Pads x along an axis with `before` and `after` elements of `value`. Throws if one is negative.

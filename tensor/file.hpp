@@ -24,7 +24,7 @@ std::string utf8_path(const std::filesystem::path& path);
 /// and a power failure may undo it.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 inline void write_file(const std::filesystem::path& path, std::string_view contents) {
-  write_file(path, std::span(&contents, 1));
+  write_file(path, std::span<const std::string_view>(&contents, 1));
 }
 
 /// Removes the temporary files of write_file that killed processes left in the directory.

@@ -45,6 +45,12 @@ void ShapeCheck::fail_undefined(const char* name) const {
   fail(operation_, "{} is undefined", name);
 }
 
+const ShapeCheck::Binding* ShapeCheck::find(char letter) const {
+  for (const Binding& binding : std::span(bindings_).first(bound_))
+    if (binding.letter == letter) return &binding;
+  return nullptr;
+}
+
 Index ShapeCheck::operator[](char letter) const {
   const Binding* binding = find(letter);
   if (!binding) fail(operation_, "no shape with the letter {} was checked", letter);

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <string_view>
 
 #include <attune/tensor/errors.hpp>
@@ -43,11 +42,7 @@ class ShapeCheck {
     const char* found_in;
   };
   [[noreturn]] void fail_undefined(const char* name) const;
-  const Binding* find(char letter) const {
-    for (const Binding& binding : std::span(bindings_).first(bound_))
-      if (binding.letter == letter) return &binding;
-    return nullptr;
-  }
+  const Binding* find(char letter) const;
 
   const char* operation_;
   std::array<Binding, 12> bindings_;

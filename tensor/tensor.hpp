@@ -118,7 +118,7 @@ class Tensor {
     return reshape(Integer::list(extents));
   }
   Tensor reshape(const Shape& shape) const {
-    return reshape(std::span(shape.begin(), shape.end()));
+    return reshape(std::span<const Index>(shape.begin(), shape.end()));
   }
   Tensor reshape(std::span<const Index> extents) const;
 

@@ -44,7 +44,7 @@ std::string terminal(const Heatmap& map, const TerminalOptions& options = {});
 /// Throws Error as `terminal` does, and unless options.darkest > 0 and options.cell >= 2.
 std::string svg(std::span<const Heatmap> maps, const SvgOptions& options = {});
 inline std::string svg(const Heatmap& map, const SvgOptions& options = {}) {
-  return svg(std::span(&map, 1), options);
+  return svg(std::span<const Heatmap>(&map, 1), options);
 }
 
 /// The same as a `<figure>` of a page, with the caption and a `note`, in red if `wrong`; without

@@ -75,6 +75,12 @@ const std::string& Vocabulary::token(Integer id) const& {
   return tokens_[id];
 }
 
+std::span<const std::string> Vocabulary::tokens() const& {
+  return std::span(tokens_).subspan(special.size());
+}
+
+bool Vocabulary::operator==(const Vocabulary& other) const { return tokens_ == other.tokens_; }
+
 void count_tokens(TokenCounts& counts, std::span<const std::string> tokens) {
   for (const std::string& token : tokens) ++counts[token];
 }
@@ -222,6 +228,8 @@ Tokenizer tokenizer_from_json(std::string_view json, const RewriterFromJson& rew
   }
   fail("tokenizer", "words, characters or sentencepiece was expected, as to_json writes it");
 }
+
+Sentence Codec::encode(std::string_view line) const { return encode(tokenizer.encode(line)); }
 
 Sentence Codec::encode(std::span<const std::string> tokens) const {
   Sentence sentence;

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <attune/tensor/shape.hpp>
@@ -38,11 +38,11 @@ class Vocabulary {
   const std::string& token(Integer id) const&& = delete;  // keep the Vocabulary in a variable
 
   /// All tokens except the four special ones, as passed to the constructor.
-  std::span<const std::string> tokens() const& { return std::span(tokens_).subspan(4); }
+  std::span<const std::string> tokens() const&;
   std::span<const std::string> tokens() const&& = delete;
 
   /// True if all tokens have the same ids.
-  bool operator==(const Vocabulary& other) const { return tokens_ == other.tokens_; }
+  bool operator==(const Vocabulary& other) const;
 
  private:
   std::vector<std::string> tokens_;
@@ -153,9 +153,9 @@ class Tokenizer {
  public:
   enum class Kind { words, characters, pieces };
 
-  Tokenizer(Words = {}) : kind_(Words{}) {}
-  Tokenizer(Characters) : kind_(Characters{}) {}
-  Tokenizer(SentencePiece model) : kind_(std::move(model)) {}
+  Tokenizer(Words = {}) {}
+  Tokenizer(Characters) : kind_(Kind::characters) {}
+  Tokenizer(SentencePiece model) : kind_(Kind::pieces), pieces_(std::move(model)) {}
 
   /// A copy that applies rewriter.encode before tokenising and rewriter.decode after joining.
   Tokenizer with(std::shared_ptr<const Rewriter> rewriter) const;
@@ -163,16 +163,17 @@ class Tokenizer {
   std::vector<std::string> encode(std::string_view line) const;
   std::string decode(std::span<const std::string> tokens) const;
 
-  Kind kind() const { return static_cast<Kind>(kind_.index()); }
+  Kind kind() const { return kind_; }
   /// The SentencePiece model, or nullptr for other kinds.
-  const SentencePiece* pieces() const& { return std::get_if<SentencePiece>(&kind_); }
+  const SentencePiece* pieces() const& { return pieces_ ? &*pieces_ : nullptr; }
   const SentencePiece* pieces() const&& = delete;
   /// The Rewriter, or nullptr.
   const Rewriter* rewriter() const& { return rewriter_.get(); }
   const Rewriter* rewriter() const&& = delete;
 
  private:
-  std::variant<Words, Characters, SentencePiece> kind_;  // as in Kind
+  Kind kind_ = Kind::words;
+  std::optional<SentencePiece> pieces_;  // of Kind::pieces
   std::shared_ptr<const Rewriter> rewriter_;
 };
 
@@ -197,7 +198,7 @@ struct Codec {
 
   /// Token ids. A token that equals a special token, such as `</s>`, becomes `unknown`.
   Sentence encode(std::span<const std::string> tokens) const;
-  Sentence encode(std::string_view line) const { return encode(tokenizer.encode(line)); }
+  Sentence encode(std::string_view line) const;
 
   /// The line of the tokens before `</s>`, without `<s>` and `<pad>`. Throws on an id out of range.
   std::string decode(std::span<const std::int32_t> sentence) const;

@@ -180,19 +180,22 @@ HWY_INLINE void CopyFew(const T* from, Index n, T* to) {
 /// columns or by the next rows.
 template <class T>
 HWY_INLINE void PackRows(Strided<T> a, Index rows, Index depth, T* to) {
+  constexpr Index kTogether = 8;
   const hn::ScalableTag<T> d;
   const RowParts parts(rows, kMaxRows);
-  for (Index i = 0; i < parts.count; ++i) {
-    const Index begin = parts.begin(i), n = parts.begin(i + 1) - begin;
-    const T* from = a.data + begin;
-    T* column = to + begin * depth;
-    const Index whole = depth - ceil_div(Lanes<T>(), n);
-    for (Index k = 0; k < depth; ++k, from += a.column, column += n) {
-      if (k >= whole) {
-        CopyFew(from, n, column);
-        continue;
+  for (Index k0 = 0; k0 < depth; k0 += kTogether) {
+    for (Index i = 0; i < parts.count; ++i) {
+      const Index begin = parts.begin(i), n = parts.begin(i + 1) - begin;
+      const T* from = a.data + begin + k0 * a.column;
+      T* column = to + begin * depth + k0 * n;
+      const Index whole = depth - ceil_div(Lanes<T>(), n);
+      for (Index k = k0; k < std::min(k0 + kTogether, depth); ++k, from += a.column, column += n) {
+        if (k >= whole) {
+          CopyFew(from, n, column);
+          continue;
+        }
+        for (Index j = 0; j < n; j += Lanes<T>()) hn::StoreU(hn::LoadU(d, from + j), d, column + j);
       }
-      for (Index j = 0; j < n; j += Lanes<T>()) hn::StoreU(hn::LoadU(d, from + j), d, column + j);
     }
   }
 }

@@ -146,6 +146,16 @@ void check_shapes(const MatrixView<const T>& a, Index b_rows, Index b_cols,
   }
 }
 
+template <class T>
+bool is_large(const MatrixView<const T>& b) {
+  return b.rows * b.cols > packed_before;
+}
+/// True if B is read as fast without packing.
+template <class T>
+bool is_close(const MatrixView<const T>& b) {
+  return !b.transposed && b.stride <= read_directly;
+}
+
 /// State that the tiles of a product share.
 template <class T>
 class Product {
@@ -186,10 +196,11 @@ class Product {
     });
   }
 
-  /// The same for one row of tiles: each panel of B is packed just before it is read, into the same
-  /// memory, or is not packed if its rows are close; the next one is prefetched.
+  /// The same with B not packed: each panel is packed just before it is read, into the same memory,
+  /// or is read directly if its rows are close; the next one is prefetched. A large B has one row of
+  /// tiles, so that it is packed once.
   void multiply_packing(const MatrixView<const T>& b) {
-    const Cut cut(*this, max_cols, c_.rows);
+    const Cut cut(*this, max_cols, is_large(b) ? c_.rows : least_rows);
     const bool packed = arrange_rows(cut);
     for_tiles(cut, [&](const Tile& tile) {
       Tensor storage;
@@ -199,7 +210,7 @@ class Product {
           const Index columns = std::min(width_, tile.columns - column);
           const simd::Strided<T> from = strided(b).from(step, tile.column + column);
           const bool ahead = from.column == 1 && column + 2 * width_ <= tile.columns;
-          const bool direct = from.column == 1 && columns == width_ && from.row <= read_directly;
+          const bool direct = columns == width_ && is_close(b);
           if (!direct) simd::pack_panels(from, steps, columns, width_, panel);
           simd::run(simd::PanelProduct<T>{
               tile.rows, steps, columns, width_, rows_of(tile, step, packed),
@@ -348,7 +359,11 @@ void gemm(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, Into in
   const bool in_f32 = precision_of<T>() == Precision::f32;
   const simd::Start<T> start{into == Into::add ? c.data : nullptr, c.stride};
   if (in_f32 && multiply_small(a, b, c, start)) return;
-  if (in_f32 && a.rows > few_rows && a.rows <= max_rows && b.rows * b.cols > packed_before) {
+  const Index width = simd::panel_width<T>(widest);
+  const bool packing = is_large(b)
+                           ? a.rows <= max_rows
+                           : is_close(b) && b.cols >= width && a.rows <= direct_rows * width;
+  if (in_f32 && a.rows > few_rows && packing) {
     Product<T> product(a, c, start, Arithmetic<T>{Precision::f32});
     if (!product.empty()) product.multiply_packing(b);
     return;

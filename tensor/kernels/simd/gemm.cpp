@@ -38,7 +38,8 @@ HWY_INLINE void Unroll(F f) {
 template <class T, Index kRegisters, Index kRows>
 void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, Index stride_b, T* c,
             Index stride_c, Start<T> start, Ahead<T> ahead) {
-  constexpr Index kTogether = Ahead<T>::group;
+  constexpr Index kTogether = Ahead<T>::group, kWide = 512;
+  const Index fetched_rows = stride_c < kWide ? 0 : kRows;  // a narrow C is in the cache already
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const Index lanes = Lanes<T>();
@@ -54,6 +55,9 @@ void Kernel(Index depth, const T* a, Index a_row, Index a_column, const T* b, In
   Unroll<(kRows + 2) / 3>([&](auto i) HWY_ATTR { rows[i] = a + 3 * i * a_row; });
   for (Index begin = 0; begin < depth; begin += kTogether) {
     fetch(ahead.data + begin / kTogether * ahead.stride, ahead.n);
+    // Two rows of C, which are stored at the end.
+    for (Index i = begin / kTogether * 2, end = std::min(i + 2, fetched_rows); i < end; ++i)
+      fetch(c + i * stride_c, kRegisters * lanes);
     for (Index k = std::min(kTogether, depth - begin); k > 0; --k) {
       V y[kRegisters];
       Unroll<kRegisters>([&](auto j) HWY_ATTR { y[j] = hn::LoadU(d, b + j * lanes); });

@@ -35,11 +35,12 @@ std::optional<Time> parse_time(string text, string& zone) {
   const char* rest = text.c_str();
   // The next number of at most two digits (four for the year) after `before`; nullopt without one.
   const auto number = [&](char before, int most = 2) -> std::optional<int> {
+    if (before && *rest != before) return {};  // also at the end of the text
     const char* const first = rest + (before ? 1 : 0);
     int value = 0, digits = 0;
     for (; digits < most && std::isdigit(static_cast<unsigned char>(first[digits])); ++digits)
       value = 10 * value + (first[digits] - '0');
-    if ((before && *rest != before) || digits == 0) return {};
+    if (digits == 0) return {};
     rest = first + digits;
     return value;
   };

@@ -43,8 +43,8 @@ constexpr Index few_rows = 4;
 /// not packed if its rows are at most read_directly elements apart. Those of 512 elements evict each
 /// other: on a Zen 3, products with them took 1.15 times as long.
 constexpr Index packed_before = 256 * 1024, read_directly = 256;
-/// A smaller B with such rows is not packed if C has at most this many rows, in widths of a panel. On a
-/// Sapphire Rapids, packing took more than half of a product of 8 rows, and 4 to 12 % of 256.
+/// A smaller B with such rows is not packed if C has at most this many rows, in widths of a panel. On an
+/// Emerald Rapids, packing took more than half of a product of 8 rows, and 4 to 12 % of 256.
 constexpr Index direct_rows = 8;
 /// Elements of B, in panels, that are packed on the stack.
 constexpr Index small_factor = 2048;

@@ -191,6 +191,18 @@ HWY_INLINE V Leading(D d, V x) {
   return hn::BitCast(d, hn::And(hn::BitCast(bits, x), hn::Set(bits, ~kDropped)));
 }
 
+// The rounding error of p = a b.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ProductError([[maybe_unused]] D d, V a, V b, V p) {
+#if HWY_NATIVE_FMA
+  return hn::MulSub(a, b, p);
+#else
+  const V a1 = Leading(d, a), b1 = Leading(d, b), a2 = hn::Sub(a, a1), b2 = hn::Sub(b, b1);
+  const V first = hn::Add(hn::Sub(hn::Mul(a1, b1), p), hn::Mul(a1, b2));
+  return hn::Add(hn::Add(first, hn::Mul(a2, b1)), hn::Mul(a2, b2));
+#endif
+}
+
 // x = 2^e (1 + f), e integral, 1/sqrt(2) <= 1 + f < sqrt(2), for finite x > 0. Returns f.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V ReduceLog(D d, V x, V& e) {
@@ -258,11 +270,11 @@ HWY_INLINE V LogInTwoParts(D d, V x, V& low) {
   const V s2 = hn::Mul(hn::NegMulAdd(s1, c2, hn::NegMulAdd(s1, c1, f)), inverse);
   // ln(1 + f) = 2s + 2/3 s^3 + s^5 R(z);  s^3 = cube + cube_low, and 2/3 s^3 = third + third_low
   const V cube = hn::Mul(z, s), rest = hn::Sub(s2, hn::Sub(s, s1));
-  V cube_low = hn::MulAdd(hn::MulSub(s, s, z), s, hn::MulSub(z, s, cube));
+  V cube_low = hn::MulAdd(ProductError(d, s, s, z), s, ProductError(d, z, s, cube));
   cube_low = hn::MulAdd(hn::Mul(z, rest), hn::Set(d, 3.0), cube_low);
   const V two_thirds = hn::Set(d, 0x1.5555555555555p-1), third = hn::Mul(two_thirds, cube);
   V third_low =
-      hn::MulAdd(cube, hn::Set(d, 0x1.5555555555555p-55), hn::MulSub(two_thirds, cube, third));
+      hn::MulAdd(cube, hn::Set(d, 0x1.5555555555555p-55), ProductError(d, two_thirds, cube, third));
   third_low = hn::MulAdd(two_thirds, cube_low, third_low);
   const V r = Horner(d, z, 0x1.999999999998ep-2, 0x1.24924924939abp-2, 0x1.c71c71c4bff72p-3,
                      0x1.745d1877b92c3p-3, 0x1.3b1353df7aa58p-3, 0x1.1122929a64f19p-3,
@@ -540,18 +552,6 @@ HWY_INLINE V GatedSlope(D d, V x, V n, V t, V one_and_c, V low, M at_root, V nea
   const V factor = hn::IfThenElse(at_root, near, hn::Add(one_and_c, hn::Add(low, e)));
   const V f = Scale(d, hn::Div(hn::MulAdd(t, factor, factor), square), n);
   return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(one, f), f);
-}
-
-// The rounding error of p = a b.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V ProductError([[maybe_unused]] D d, V a, V b, V p) {
-#if HWY_NATIVE_FMA
-  return hn::MulSub(a, b, p);
-#else
-  const V a1 = Leading(d, a), b1 = Leading(d, b), a2 = hn::Sub(a, a1), b2 = hn::Sub(b, b1);
-  const V first = hn::Add(hn::Sub(hn::Mul(a1, b1), p), hn::Mul(a1, b2));
-  return hn::Add(hn::Add(first, hn::Mul(a2, b1)), hn::Mul(a2, b2));
-#endif
 }
 
 // Of gelu: 2 sqrt(2 / pi), in two parts, and 0.044715 times that.

@@ -81,7 +81,7 @@ Shortlist::Shortlist(std::size_t n, const std::function<text::Pair(std::size_t)>
   });
   std::vector<std::uint64_t> kinds = cells;
   std::ranges::sort(kinds);
-  kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   std::vector<std::uint32_t> of_cell;  // index in `kinds`, in the order in which pairs are read
   for (const std::uint64_t one : cells)
     of_cell.push_back(std::ranges::lower_bound(kinds, one) - kinds.begin());
@@ -124,7 +124,7 @@ std::vector<std::int32_t> Shortlist::tokens(std::span<const std::int32_t> source
     all.insert(all.end(), own, std::find(own, own + links_.dim(1), -1));
   }
   std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   std::vector<std::int32_t> with_frequent;
   const std::span frequent(frequent_.data<std::int32_t>(), frequent_.size());
   std::ranges::set_union(all, frequent, std::back_inserter(with_frequent));

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <attune/nn/schedules.hpp>
+
 #include "models/decoders.hpp"
 #include "support/models_batches.hpp"
 
@@ -90,10 +92,13 @@ TEST_CASE("own normalizers: every decoder learns to repeat tokens once to three 
     return pairs;
   };
   for_all(DType::f32, 32, [&](nn::Parameters& params, const Model& model) {
-    nn::Adam adam(params, {.rate = 5e-3});
+    nn::Adam adam(params);
     Random random(1);
-    for (int step = 0; step < 400; ++step)
+    const nn::LinearDecay rate{.rate = 5e-3, .steps = 400, .after = 200};
+    for (int step = 0; step < 400; ++step) {
+      adam.set_rate(rate(step));
       adam.step(backward(loss(model, text::make_batch(draw(32, random)))));
+    }
     int right = 0;
     for (const text::Pair& pair : draw(50, random))
       right += translate(model, std::span(&pair.source, 1), {.how = {.beam = 3}})[0][0].words ==

@@ -221,12 +221,13 @@ TEST_CASE("NamedModel: a state of another model is an error") {
   const NamedModel a(params[0], sized("bahdanau"), kSizes), b(params[1], sized("luong"), kSizes);
   const auto [source, mask] = text::make_source_batch(random_sentences({2}, 11, 6));
   const auto state = a.start(a.encode(source, mask));
+  const test::TableDecoder::Source other{source, mask};
   CHECK_ERROR("Model: the source or decoder state is one of another class of model",
               b.select(state, Tensor::of({1}, {0})));
   CHECK_ERROR("Model: the source or decoder state is one of another class of model",
               b.select({}, Tensor::of({1}, {0})));
   CHECK_ERROR("Model: the source or decoder state is one of another class of model",
-              a.start(test::TableDecoder::Source{source, mask}));
+              a.start(other));
 }
 
 // ---- Ensembles

@@ -58,7 +58,7 @@ TEST_CASE("Models: Hessian-vector products equal differences of gradients") {
     const Gradients product = hessian_product(loss(), params, v);
     const auto expected = difference_of_gradients(params, v, loss, 2e-5);
     for (std::size_t i = 0; const auto& [name, w] : params) {
-      const std::string& parameter = name;
+      const std::string& parameter = name;  // clang 14 captures no structured bindings
       CAPTURE(parameter);
       CHECK(difference(product[w], expected[i++]) < 1e-7);
     }

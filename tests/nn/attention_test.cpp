@@ -303,7 +303,7 @@ TEST_CASE("Attention: takes a custom normalizer, with or without a score, and in
     CHECK(identical(transpose(read.weights.value(), 0, 1)[1], expected));
     CHECK(identical(read.past.state.at(0).value(), full({1, kBatch}, 3, DType::f64)));
     const AttentionState two = select(read.past, ints({2}, {2, 0}));
-    const Attention& one = attention;
+    const Attention& one = attention;  // clang 14 captures no structured bindings
     CHECK(two.state[0].shape() == Shape{1, 2});
     CHECK_ERROR("attention: state (..., B) is (1, 2), but B = 3 in mask",
                 one({.state = q, .past = {.state = {two.state[0]}}}, memory));

@@ -62,10 +62,10 @@ struct Lanes {
   friend HWY_INLINE Lanes power(Lanes x, Lanes b) { return Pow<P>(D(), x.v, b.v); }
   friend HWY_INLINE Lanes sqrt(Lanes x) { return hn::Sqrt(x.v); }
   friend HWY_INLINE Lanes abs(Lanes x) { return hn::Abs(x.v); }
-  // Highway's scalar Floor of -0 is 0.
+  // Without SIMD, Highway's Floor and Round of -0 are 0.
   friend HWY_INLINE Lanes floor(Lanes x) { return hn::CopySign(hn::Floor(x.v), x.v); }
   friend HWY_INLINE Lanes ceil(Lanes x) { return hn::Ceil(x.v); }
-  friend HWY_INLINE Lanes round(Lanes x) { return hn::Round(x.v); }
+  friend HWY_INLINE Lanes round(Lanes x) { return hn::CopySign(hn::Round(x.v), x.v); }
 };
 
 /// f(x, more...), for floats computed in registers of doubles.

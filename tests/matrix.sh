@@ -112,7 +112,7 @@ not_on_windows='*keeps?permissions*,make_directories*,*failed?rename*,files:*rea
 # Excluded tests: threads and processes; file errors that Node does not report; comparisons with long double functions,
 # which in musl have the precision of double; a message with the number of bytes of a tensor larger than the address space.
 not_in_node='*hread*,backends:*,simd?target:*,*DETECT_ANOMALY*,*warns?once*,write_file*,make_directories*,'\
-'*regular?file*,*exact?value<double>*,*failed?allocation*'
+'*regular?file*,*exact?value<double>*,*failed?allocation*,*pullback?in?a?tile*'
 wasm() {
   ln -sfn /usr/include/doctest build/page/headers
   export PKG_CONFIG_LIBDIR="$PWD/build/page" NODE_PATH=/usr/share/nodejs

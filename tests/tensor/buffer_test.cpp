@@ -88,7 +88,7 @@ TEST_CASE("Buffer: at most twice the peak is allocated from the system") {
   };
   // Each request is too large for the blocks of the earlier ones.
   const auto start = static_cast<Index>(buffer_statistics().peak / 4);
-  for (Index n = start; n < 64 * start; n = n * 9 / 8) {
+  for (Index n = start; n < 8 * start; n = n * 9 / 8) {
     { const Tensor x = Tensor::uninitialized({n}); }
     check();
   }

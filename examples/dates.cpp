@@ -21,7 +21,10 @@
 #include <filesystem>
 #include <iostream>
 
+#include <fmt/format.h>
+
 #include <attune/attune.hpp>
+#include <attune/tensor/platform.hpp>
 
 #include "common.hpp"
 

@@ -317,7 +317,7 @@ int run(int argc, char** argv) {
   if (const string bad = first_non_finite(values); !bad.empty())
     fail(typed[1], "a value is too far from the mean of its column: " + bad);
   const auto snapshot = [&] {
-    auto now = examples::checkpoint_of(parameters, o, "weights");
+    auto now = examples::checkpoint_of(parameters, models::to_map(o), "weights");
     now.metadata["columns"] = columns;
     nn::save_tensors(scaling, now);
     return now;

@@ -11,6 +11,8 @@
 #include <numbers>
 #include <set>
 
+#include <fmt/format.h>
+
 #include <attune/attune.hpp>
 
 #include "common.hpp"

@@ -13,6 +13,8 @@
 #include <iostream>
 #include <set>
 
+#include <fmt/format.h>
+
 #include <attune/attune.hpp>
 
 #include "common.hpp"

@@ -367,7 +367,7 @@ void train(Options o, const std::string& train_tsv, const std::string& valid_tsv
     const double error = evaluate(speech, held_out, /*beam=*/1, false).rate();
     if (error <= best) {
       best = error;
-      auto file = examples::checkpoint_of(speech.parameters, o, "model");
+      auto file = examples::checkpoint_of(speech.parameters, models::to_map(o), "model");
       file.metadata["vocabulary"] = text::to_json(speech.codec.vocabulary);
       save_safetensors(o.model, file);
     }

@@ -156,6 +156,15 @@ const FieldAccess& field_access<Enumeration>() {
 Option::Option(std::string_view n, std::string_view h, std::string_view t,
                const detail::FieldAccess& a, const void* field)
     : name(n), help(h), type(t), access(&a), at(reinterpret_cast<std::uintptr_t>(field)) {}
+std::string Option::get(const void* object) const {
+  return access->get(*this, static_cast<const char*>(object) + at);
+}
+void Option::set(void* object, const std::string& text) const {
+  access->set(*this, static_cast<char*>(object) + at, text);
+}
+bool Option::has_effect(const void* object) const {
+  return !present || present(static_cast<const char*>(object) + owner);
+}
 Option::Option(const Option&) = default;
 Option::Option(Option&&) noexcept = default;
 Option& Option::operator=(const Option&) = default;

@@ -51,6 +51,12 @@ struct Option {
 
   Option(std::string_view name, std::string_view help, std::string_view type,
          const detail::FieldAccess& access, const void* field);
+  /// The value in an object of the struct that the option's table belongs to, as text.
+  std::string get(const void* object) const;
+  /// Throws, and changes nothing, if the text is not one of the choices or not a number in range.
+  void set(void* object, const std::string& text) const;
+  /// Whether the setting that the option needs is present.
+  bool has_effect(const void* object) const;
   // Defined in options.cpp: programs that list many options compile in less time.
   Option(const Option&);
   Option(Option&&) noexcept;
@@ -133,18 +139,10 @@ class OptionTable : public OptionList {
     }
   }
 
-  /// The value of an option, as text.
-  std::string get(const O& o, const Option& one) const {
-    return one.access->get(one, reinterpret_cast<const char*>(&o) + one.at);
-  }
-  /// Throws, and changes nothing, if the text is not one of the choices or not a number in range.
-  void set(O& o, const Option& one, const std::string& text) const {
-    one.access->set(one, reinterpret_cast<char*>(&o) + one.at, text);
-  }
-  /// Whether the setting that the option needs is present.
-  bool has_effect(const O& o, const Option& one) const {
-    return !one.present || one.present(reinterpret_cast<const char*>(&o) + one.owner);
-  }
+  // As in Option.
+  std::string get(const O& o, const Option& one) const { return one.get(&o); }
+  void set(O& o, const Option& one, const std::string& text) const { one.set(&o, text); }
+  bool has_effect(const O& o, const Option& one) const { return one.has_effect(&o); }
   /// Throws if a field is out of range; the message names the option.
   void validate(const O& o) const {
     for (const Option& one : *this)

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <attune/tensor/file.hpp>
+#include <attune/tensor/platform.hpp>
 
 #include "commands.hpp"
 #include "evaluation.hpp"

@@ -90,12 +90,10 @@ Typed read_arguments(const std::vector<std::string>& arguments, const models::Op
   return typed;
 }
 
-template <class O>
-int show_help(const Command& command, const models::OptionTable<O>& options, const O& o,
-              bool more) {
+int show_help(const Command& command, const examples::AnyOptions& options, bool more) {
   const auto& [name, what, example, positional, bit, run] = command;
   say("{}\nUsage: attune {} [OPTIONS] {}\n{}\n{}Example: attune {} {}\n", what, name,
-      positional.names, examples::help_of(options, o),
+      positional.names, examples::help_of(options),
       more ? fmt::format("More options: attune {} --help-all\n", name) : "", name, example);
   return 0;
 }
@@ -149,7 +147,7 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     models::OptionTable<TrainOptions> shown = options_of(o);
     if (!typed.help_all)
       std::erase_if(shown, [](const models::Option& one) { return !basic.contains(one.name); });
-    return show_help(command, shown, o, !typed.help_all);
+    return show_help(command, {shown, o}, !typed.help_all);
   }
   if (o.seeds > 1 && workers().count() > 1)
     fail("--seeds", "expected one process, but mpirun started {} workers", workers().count());
@@ -161,7 +159,7 @@ int run_train(const Command& command, const std::vector<std::string>& arguments)
     if (!continues && !survey->has_sentences()) o = with_given(train_options(false));
     o.learns_subwords = continues || learns_subwords(o, *survey);
   }
-  examples::check_effects(options_of(o), o, typed.given);
+  examples::check_effects({options_of(o), o}, typed.given);
   use_threads(o.threads);
   return train(o, survey);
 }
@@ -170,7 +168,7 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
   UseOptions o;
   const models::OptionTable<UseOptions> options = options_of(o, command.bit);
   const Typed typed = read_arguments(arguments, options, command.positional);
-  if (typed.help) return show_help(command, options, o, false);
+  if (typed.help) return show_help(command, {options, o}, false);
   require_once(typed, 1, "target");
   check_workers(command.name, typed);
   constexpr unsigned shared = predict_command | evaluate_command | compare_command | report_command;
@@ -188,7 +186,7 @@ int run_use(const Command& command, const std::vector<std::string>& arguments) {
     if (!typed.others.empty()) o.file = typed.others[0];
     if (typed.others.size() > 1) o.target = typed.others[1];
   }
-  examples::check_effects(options, o, given);
+  examples::check_effects({options, o}, given);
   use_threads(o.threads);
   return command.run(o);
 }

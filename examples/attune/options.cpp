@@ -423,7 +423,7 @@ void set_given(TrainOptions& o, const std::vector<Given>& given) {
       examples::naming(one, [&] { models::check_option(o.model, one.name); });
   const Given* limit = nullptr;  // the last of --steps and --epochs
   for (const Given& one : given) {
-    examples::set_given(options_of(o), o, one, "--help-all");
+    examples::set_given({options_of(o), o}, one, "--help-all");
     o.model.name = model;  // as it is spelt in the table of models
     if (one.name != "steps" && one.name != "epochs") continue;
     // Replaces the other limit of a checkpoint or the defaults and, on the command line, of a
@@ -437,7 +437,7 @@ void set_given(TrainOptions& o, const std::vector<Given>& given) {
 
 void set_given(UseOptions& o, unsigned command, const std::vector<Given>& given) {
   const OptionTable<UseOptions> options = options_of(o, command);
-  for (const Given& one : given) examples::set_given(options, o, one, "--help-all");
+  for (const Given& one : given) examples::set_given({options, o}, one, "--help-all");
 }
 
 Metadata to_metadata(const TrainOptions& o) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <attune/models/text/utf8.hpp>
+#include <attune/tensor/platform.hpp>
 
 namespace attune {
 namespace {

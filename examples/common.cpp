@@ -16,7 +16,6 @@
 
 #include <attune/models/text/metrics.hpp>
 #include <attune/models/text/utf8.hpp>
-#include <attune/tensor/errors.hpp>
 #include <attune/tensor/platform.hpp>
 
 namespace attune::examples {
@@ -166,25 +165,6 @@ std::vector<std::string> parse_command_line(int argc, char** argv, const std::st
   if (options.arguments) *options.arguments = split.others;
   check_effects(options, split.options);
   return split.others;
-}
-
-void parse_for_model(int argc, char** argv, const AnyOptions& options, const std::string& model,
-                     const std::map<std::string, std::string>& trained,
-                     const std::set<std::string>& free) {
-  std::map<std::string, std::string> before;
-  for (const models::Option& one : options.table) {
-    try {
-      one.set(options.object, models::entry_of(trained, one.name));
-    } catch (const Error& error) {
-      fail(model, error.what());
-    }
-    before[one.name] = one.get(options.object);
-  }
-  parse_command_line(argc, argv, "", options);
-  for (const auto& [name, value] : before)
-    if (models::find(options.table, name)->get(options.object) != value && !free.contains(name))
-      fail("--" + name, value.empty() ? "has no effect with " + model
-                                      : model + " was trained with " + in_quotes(value));
 }
 
 Safetensors checkpoint_of(const nn::Parameters& parameters,

@@ -16,6 +16,7 @@
 #include <attune/models/options.hpp>
 #include <attune/models/text/tokenizer.hpp>
 #include <attune/nn/parameters.hpp>
+#include <attune/tensor/errors.hpp>
 #include <attune/tensor/safetensors.hpp>
 
 namespace attune::examples {
@@ -87,9 +88,23 @@ std::vector<std::string> parse_command_line(int argc, char** argv, const std::st
 
 /// Sets all options to the values a model was trained with, then those in `free` from the command
 /// line. Throws if the command line changes another option.
-void parse_for_model(int argc, char** argv, const AnyOptions& options, const std::string& model,
+template <class O>
+void parse_for_model(int argc, char** argv, O& o, const std::string& model,
                      const std::map<std::string, std::string>& trained,
-                     const std::set<std::string>& free);
+                     const std::set<std::string>& free) {
+  try {
+    models::set_from(o, trained);
+  } catch (const Error& error) {
+    fail(model, error.what());
+  }
+  const auto before = models::to_map(o);
+  parse_command_line(argc, argv, "", o);
+  for (const auto& [name, value] : models::to_map(o))
+    if (value != before.at(name) && !free.contains(name))
+      fail("--" + name, before.at(name).empty()
+                            ? "has no effect with " + model
+                            : model + " was trained with " + in_quotes(before.at(name)));
+}
 
 /// The checkpoint of a program's own model, for parse_for_model: copies of the parameters, and the
 /// options as metadata, without the value of the option `path`, which may not be UTF-8.
